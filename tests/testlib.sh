@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# Sourced by cli_*.sh: `. "$IOTAPE_SRC/tests/testlib.sh"`. The working folder is the test's own.
+set -u
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+skip() { echo "$*"; exit 77; }
+need() { for p; do command -v "$p" >/dev/null 2>&1 || skip "no $p on this machine"; done; }
+need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
+
+# equal WHAT EXPECTED ACTUAL
+equal() { [ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"; }
+# runs EXIT COMMAND...: must exit so; output in out, err
+runs() {
+    _want=$1; shift
+    "$@" >out 2>err </dev/null
+    _got=$?
+    [ $_got = "$_want" ] || { cat out err >&2; fail "exit $_got, expected $_want: $*"; }
+}
+# says PATTERN FILE: an extended regular expression found in it
+says() { grep -Eq -- "$1" "$2" || { cat "$2" >&2; fail "'$1' is not in $2"; }; }
+# json FILE FILTER: the value, by jq
+json() { jq -r "$2" "$1" || fail "jq $2 on $1"; }
+# Real traces to try on, when the checkout has them beside it.
+shared() { [ -d "$IOTAPE_SRC/../shared" ] && SHARED=$(cd "$IOTAPE_SRC/../shared" && pwd) || skip "no shared traces beside the checkout"; }
