@@ -30,6 +30,12 @@
  *   reported as they are.
  * - submit and reap allocate nothing, lock nothing (pool engines: only their queue) and format
  *   nothing.
+ * - Op flags that are honoured, where the interface can: nowait, polled, append, dsync or fua
+ *   (both as RWF_DSYNC) and sync (RWF_SYNC). The core clears a flag that is not to be honoured
+ *   (the "sync" of a block trace, a mode that the descriptor already has); an engine leaves one
+ *   it cannot express alone and says so in its help. Other flags are ignored.
+ * - An unknown offset (TRACE_UNKNOWN_U64) means the end of the file with flag append, else the
+ *   file position; an engine whose interface has no position completes such an op with -EINVAL.
  * - Only the wrappers engine_open ... engine_close in engine.c call these callbacks. They check
  *   the contract (counts, states, results) and hold the fault points.
  */
@@ -183,7 +189,21 @@ int engine_choice_parse(struct engine_choice *ret_choice, const char *text, stru
 void engine_choice_release(struct engine_choice *choice);
 /* 0, or -ENOSYS with the reason in diag (unavailable or probe). */
 int engine_choice_probe(const struct engine_choice *choice, struct diag *diag);
+/* What depth would need or meet; all zero when the engine knows no limit. */
+void engine_choice_capacity(const struct engine_choice *choice, uint32_t depth,
+                            struct engine_capacity *ret_capacity);
 
+/*
+ * The wrappers' promises, on top of the callbacks':
+ * - engine_open copies env; what env points to (targets, buffers, clock, diag) must outlive the
+ *   handle. -EINVAL: depth, batch, clock or targets the engine cannot take. -ENOSYS: unavailable.
+ * - engine_submit: a count of 0 does nothing. -EINVAL: a caller's mistake (op in flight, kind
+ *   not in engine->ops, more than depth or batch). A short count is not an error.
+ * - engine_reap: min is cut to what is in flight, so it never waits for nothing.
+ * - engine_submit_reap works for every engine: those without the callback submit, then reap.
+ *   A broken engine's -errno comes back as the return value and in *ret_taken.
+ * - -EPROTO with diag: the engine broke this contract (an engine author's bug).
+ */
 int engine_open(struct engine_handle **ret_handle, const struct engine_choice *choice,
                 const struct engine_env *env) TRACE_MUST_CHECK;
 int engine_submit(struct engine_handle *handle, struct engine_op **ops, unsigned int count)
@@ -199,9 +219,11 @@ void engine_close(struct engine_handle *handle); /* NULL is fine */
 
 /*
  * Fault points, for tests: IOTAPE_FAULT="submit:7:EIO" makes the 7th op handed to submit complete
- * with -EIO; "open:1:ENOMEM" fails the first open; "reap:3:EINTR" makes the 3rd reap return early;
- * "short:5" halves the 5th transfer; "stall:9:20ms" delays the 9th submit. Several joined by ';'.
- * Read once by engine_open; costs one branch when unset.
+ * with -EIO without reaching the engine; "open:1:ENOMEM" fails the first open; "reap:3:EINTR"
+ * makes the 3rd reap return early with nothing, and any other error there breaks the engine;
+ * "short:5" halves the result of the 5th read or write reaped; "stall:9:20ms" makes the 9th submit return
+ * that much late, as a worker held up after it. Several joined by ';'. Counts are of the whole
+ * process. Read by engine_open (bad text: -EINVAL); costs one branch when unset. See fault.h.
  */
 
 #endif

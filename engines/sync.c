@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pread and pwrite: the baseline of every table. The core runs one thread and one of these a
+ * depth slot, so an op executes in the thread that issues it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engines/blocking.h"
+#include "engines/engine.h"
+#include "traces/diag.h"
+
+struct sync_state {
+    const struct engine_env *env;
+    unsigned int head;
+    unsigned int count;
+    struct engine_op *done[]; /* a ring of depth */
+};
+
+static int sync_open(const void *conf, const struct engine_env *env, void **ret_state)
+{
+    struct sync_state *state = calloc(1, sizeof(*state) + env->depth * sizeof(state->done[0]));
+
+    if (!state)
+        return diag_errno(env->diag, -ENOMEM, "engine sync");
+    state->env = env;
+    *ret_state = state;
+    return 0;
+}
+
+static int sync_submit(void *opaque, struct engine_op **ops, unsigned int count)
+{
+    struct sync_state *state = opaque;
+
+    for (unsigned int i = 0; i < count; i++) {
+        ops[i]->result = blocking_run(ops[i], state->env);
+        state->done[(state->head + state->count++) % state->env->depth] = ops[i];
+    }
+    return (int)count;
+}
+
+static int sync_reap(void *opaque, struct engine_op **done, unsigned int min, unsigned int max,
+                     uint64_t timeout_ns)
+{
+    struct sync_state *state = opaque;
+    unsigned int count = state->count < max ? state->count : max;
+
+    for (unsigned int i = 0; i < count; i++) {
+        done[i] = state->done[state->head];
+        state->head = (state->head + 1) % state->env->depth;
+    }
+    state->count -= count;
+    return (int)count;
+}
+
+const struct engine engine_sync = {
+    .name = "sync",
+    .summary = "pread and pwrite, one thread for each op in flight",
+    .help = "The baseline: each depth slot is a thread that issues its op with pread or pwrite "
+            "and waits for it. Ops with flags (dsync, sync, nowait, polled, append) use preadv2 "
+            "or pwritev2; a write with preflush is preceded by fdatasync.",
+    .ops = BLOCKING_OPS,
+    .flags = ENGINE_BLOCKING | ENGINE_CORE_THREADS,
+    .open = sync_open,
+    .submit = sync_submit,
+    .reap = sync_reap,
+    .close = free,
+};
