@@ -27,6 +27,13 @@ static bool is_comment(const struct rows_spec *spec, const char *line, size_t le
 {
     size_t prefix = spec->comment ? strlen(spec->comment) : 0;
 
+    if (spec->preamble) {
+        size_t at = 0;
+
+        while (at < length && (line[at] == ' ' || line[at] == '\t'))
+            at++;
+        return at == length || !isdigit((unsigned char)line[at]);
+    }
     return prefix && length >= prefix && memcmp(line, spec->comment, prefix) == 0;
 }
 
@@ -134,14 +141,26 @@ static int row_kind(struct rows *rows, const struct field *fields, struct trace_
     return 0;
 }
 
-static int row_file(struct rows *rows, const struct field *fields, struct trace_op *op)
+static int name_file(struct rows *rows, const char *name, size_t length, uint32_t *ret_file)
 {
-    const struct field *field = &fields[rows->spec->file];
     struct trace_file facts = {.size_bytes = TRACE_UNKNOWN_U64,
                                .ops = TRACE_UNKNOWN_U64,
                                .bytes = TRACE_UNKNOWN_U64,
                                .max_end = TRACE_UNKNOWN_U64,
                                .kind = rows->spec->file_kind};
+    uint32_t file;
+    int err = import_file(rows->import, name, length, &file);
+
+    if (!err)
+        err = import_file_facts(rows->import, file, &facts);
+    if (!err)
+        *ret_file = file;
+    return err;
+}
+
+static int row_file(struct rows *rows, const struct field *fields, struct trace_op *op)
+{
+    const struct field *field = &fields[rows->spec->file];
     char name[sizeof(rows->last_name) + 32];
     int length, err;
 
@@ -161,9 +180,7 @@ static int row_file(struct rows *rows, const struct field *fields, struct trace_
     }
     length = snprintf(name, sizeof(name), "%s%.*s", rows->spec->file_prefix, (int)field->length,
                       field->at);
-    err = import_file(rows->import, name, (size_t)length, &op->file);
-    if (!err)
-        err = import_file_facts(rows->import, op->file, &facts);
+    err = name_file(rows, name, (size_t)length, &op->file);
     if (err)
         return err;
     memcpy(rows->last_name, field->at, field->length);
@@ -204,6 +221,8 @@ static int row_take(struct rows *rows, const struct field *fields, size_t count)
         err = row_numbers(rows, fields, &op);
     if (!err && spec->file != ROWS_NONE)
         err = row_file(rows, fields, &op);
+    else
+        op.file = rows->last_file; /* the one file, named at the start; or spec->row knows */
     if (!err && spec->stream != ROWS_NONE)
         err = row_stream(rows, &fields[spec->stream], &op);
     if (!err && spec->row)
@@ -278,6 +297,8 @@ int rows_import(const struct rows_spec *spec, struct input *input, struct import
                                                                       : spec->length_unit;
     rows.device = options->device;
     err = rows_cannot_tell(spec, import);
+    if (!err && spec->file_name)
+        err = name_file(&rows, spec->file_name, strlen(spec->file_name), &rows.last_file);
     while (!err) {
         err = input_line(input, &line, &length);
         if (err <= 0)

@@ -32,6 +32,8 @@ struct rows_spec {
     bool words_any_case;
     bool time_is_completion;   /* issue = time - latency */
     const char *file_prefix;   /* "disk": files are named disk0, disk1 ...; "" = as it stands */
+    const char *file_name;     /* where there is no file column: the one file's name */
+    bool preamble;             /* lines that do not begin with a digit are text to pass over */
     const char *const *header; /* MAY: names of a header line, any case; NULL-ended */
     const char *comment;       /* MAY: lines that begin so are passed over: "#" */
     uint8_t api;               /* enum trace_api */
