@@ -87,7 +87,14 @@ struct recorder {
     void (*close)(void *state); /* NULL allowed; leaves nothing behind */
 };
 
-const struct recorder *recorder_at(unsigned int index);
-const struct recorder *recorder_find(const char *name);
+const struct recorder *recorder_at(unsigned int index); /* NULL past the end */
+const struct recorder *recorder_find(const char *name);  /* NULL when there is none */
+/* As the recorder's own probe, and -EOPNOTSUPP for one that is not in this build. Both texts
+ * are ended, and empty when there is nothing to say. */
+int recorder_probe(const struct recorder *recorder, char *reason, size_t reason_size, char *fix,
+                   size_t fix_size);
+/* The first of bpf, preload (block for devices) that accepts the scope and probes fine; notes
+ * why an earlier one was passed over. NULL with diag set when none can. */
+const struct recorder *recorder_choose(const struct capture_scope *scope, struct diag *diag);
 
 #endif
