@@ -93,7 +93,7 @@ int target_run(struct target *target, char **argv, struct diag *diag)
     return diag_errno(diag, err, "cannot run %s", argv[0]);
 }
 
-void target_reap(struct target *target)
+void target_reap(struct target *target, struct trigger *trigger)
 {
     int status;
     pid_t pid;
@@ -106,7 +106,7 @@ void target_reap(struct target *target)
             continue;
         if (pid <= 0)
             break;
-        if (pid == target->pid) {
+        if (!trigger_ended(trigger, pid, status) && pid == target->pid) {
             target->ended = true;
             target->status = status;
         }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "capture/trigger.h"
 #include "traces/diag.h"
 
 struct target {
@@ -32,8 +33,9 @@ int target_fork(struct target *target, char **argv, target_prepare *prepare, voi
 /* Lets the command run. -ENOENT and the like, with diag set, when it cannot be executed: the
  * child is gone then. */
 int target_run(struct target *target, char **argv, struct diag *diag);
-/* Collects what has ended, without waiting. */
-void target_reap(struct target *target);
+/* Collects what has ended, without waiting; a trigger's command is told to it. While that runs,
+ * all_ended is not found out. */
+void target_reap(struct target *target, struct trigger *trigger);
 /* Ends a child that has not been let run. Harmless otherwise. */
 void target_cancel(struct target *target);
 /* The status a shell would give: the exit status, or 128 + the signal. */
