@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "convert/blk_pending.h"
+
+#define NONE UINT32_MAX
+/* Pieces of one sector and lane that are looked through; more is a trace without completions. */
+#define CHAIN_MAX 512u
+/* Writes of flush sequences whose data is done and whose end is awaited. */
+#define CLOSING_MAX 64u
+
+struct node {
+    struct trace_op op; /* of a root */
+    struct blk_piece_key key;
+    uint64_t bytes; /* of this piece still to complete; 0 = waits for an empty completion */
+    uint64_t first_sector, done_ns;
+    int64_t done_bytes;
+    int32_t error;
+    uint32_t chain;        /* next in the hash bucket, older first */
+    uint32_t root;         /* the operation it is a piece of; itself when it is the operation */
+    uint32_t open;         /* of a root: pieces that still wait, itself included */
+    uint32_t older, newer; /* age list of roots; newer links the free list */
+    bool hashed, requeued, sequence, empty;
+};
+
+struct blk_pending {
+    struct import *import;
+    struct node *nodes;
+    uint32_t limit, used, free, live;
+    uint32_t oldest, newest;
+    uint32_t *buckets;
+    uint32_t mask;
+    uint32_t closing[CLOSING_MAX]; /* roots, oldest first */
+    uint32_t closing_count;
+    uint64_t given_up;
+};
+
+int blk_pending_new(struct blk_pending **ret_pending, struct import *import, uint32_t limit)
+{
+    struct blk_pending *pending = calloc(1, sizeof(*pending));
+    uint32_t buckets = 1024;
+
+    if (pending == NULL)
+        return -ENOMEM;
+    while (buckets < limit)
+        buckets *= 2;
+    /* Untouched pages cost nothing, so the whole pool is asked for at once. */
+    pending->nodes = malloc((size_t)limit * sizeof(*pending->nodes));
+    pending->buckets = malloc(buckets * sizeof(*pending->buckets));
+    if (pending->nodes == NULL || pending->buckets == NULL) {
+        blk_pending_free(pending);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < buckets; i++)
+        pending->buckets[i] = NONE;
+    pending->mask = buckets - 1;
+    pending->import = import;
+    pending->limit = limit;
+    pending->free = pending->oldest = pending->newest = NONE;
+    *ret_pending = pending;
+    return 0;
+}
+
+void blk_pending_free(struct blk_pending *pending)
+{
+    if (pending == NULL)
+        return;
+    free(pending->nodes);
+    free(pending->buckets);
+    free(pending);
+}
+
+static uint32_t *bucket_of(struct blk_pending *pending, const struct blk_piece_key *key)
+{
+    uint64_t hash = key->sector * 0x9e3779b97f4a7c15ull + key->device * 0xc2b2ae3d27d4eb4full + key->lane;
+
+    hash ^= hash >> 29;
+    hash *= 0xbf58476d1ce4e5b9ull;
+    return &pending->buckets[(hash >> 32) & pending->mask];
+}
+
+static bool same_key(const struct blk_piece_key *a, const struct blk_piece_key *b)
+{
+    return a->sector == b->sector && a->device == b->device && a->lane == b->lane;
+}
+
+static uint32_t node_take(struct blk_pending *pending)
+{
+    uint32_t index = pending->free;
+
+    if (index != NONE)
+        pending->free = pending->nodes[index].newer;
+    else
+        index = pending->used++;
+    pending->live++;
+    return index;
+}
+
+static void node_give(struct blk_pending *pending, uint32_t index)
+{
+    pending->nodes[index].newer = pending->free;
+    pending->free = index;
+    pending->live--;
+}
+
+/* Links at the end of its bucket; *ret_same is how many of its key were there before. */
+static void hash_in(struct blk_pending *pending, uint32_t index, uint32_t *ret_same, uint32_t *ret_oldest)
+{
+    struct node *node = &pending->nodes[index];
+    uint32_t *link = bucket_of(pending, &node->key), same = 0, oldest = NONE;
+
+    while (*link != NONE) {
+        if (same_key(&pending->nodes[*link].key, &node->key) && same++ == 0)
+            oldest = *link;
+        link = &pending->nodes[*link].chain;
+    }
+    node->chain = NONE;
+    node->hashed = true;
+    *link = index;
+    if (ret_same != NULL) {
+        *ret_same = same;
+        *ret_oldest = oldest;
+    }
+}
+
+static void hash_out(struct blk_pending *pending, uint32_t index)
+{
+    struct node *node = &pending->nodes[index];
+    uint32_t *link = bucket_of(pending, &node->key);
+
+    if (!node->hashed)
+        return;
+    while (*link != index) {
+        assert(*link != NONE);
+        link = &pending->nodes[*link].chain;
+    }
+    *link = node->chain;
+    node->hashed = false;
+}
+
+static void age_in(struct blk_pending *pending, uint32_t index)
+{
+    struct node *node = &pending->nodes[index];
+
+    node->older = pending->newest;
+    node->newer = NONE;
+    if (pending->newest != NONE)
+        pending->nodes[pending->newest].newer = index;
+    else
+        pending->oldest = index;
+    pending->newest = index;
+}
+
+static void age_out(struct blk_pending *pending, uint32_t index)
+{
+    struct node *node = &pending->nodes[index];
+
+    if (node->older != NONE)
+        pending->nodes[node->older].newer = node->newer;
+    else
+        pending->oldest = node->newer;
+    if (node->newer != NONE)
+        pending->nodes[node->newer].older = node->older;
+    else
+        pending->newest = node->older;
+}
+
+static void closing_drop(struct blk_pending *pending, uint32_t at)
+{
+    pending->closing_count--;
+    for (; at < pending->closing_count; at++)
+        pending->closing[at] = pending->closing[at + 1];
+}
+
+/* Hands a complete operation on and forgets it. */
+static int deliver(struct blk_pending *pending, uint32_t index)
+{
+    struct node *node = &pending->nodes[index];
+    uint64_t issue_ns = (uint64_t)node->op.issue_ns;
+    int err;
+
+    node->op.latency_ns = node->done_ns > issue_ns ? node->done_ns - issue_ns : 0;
+    node->op.completion = TRACE_COMPLETION_EXACT;
+    node->op.result = node->error ? node->error : node->done_bytes;
+    err = import_op(pending->import, &node->op);
+    age_out(pending, index);
+    node_give(pending, index);
+    return err;
+}
+
+/* Hands an operation on that has no completion, with all its pieces. */
+static int give_up(struct blk_pending *pending, uint32_t index, bool in_flight)
+{
+    struct node *node = &pending->nodes[index];
+    int err;
+
+    for (uint32_t i = 0; i < pending->closing_count; i++) {
+        if (pending->closing[i] == index) {
+            closing_drop(pending, i);
+            return deliver(pending, index);
+        }
+    }
+    /* Its pieces: rare enough to look for them. */
+    if (node->open > (node->hashed ? 1u : 0u)) {
+        for (uint32_t i = 0; i < pending->used; i++) {
+            if (i != index && pending->nodes[i].hashed && pending->nodes[i].root == index) {
+                hash_out(pending, i);
+                node_give(pending, i);
+            }
+        }
+    }
+    hash_out(pending, index);
+    if (in_flight)
+        node->op.flags |= TRACE_F_INFLIGHT;
+    else
+        pending->given_up++;
+    err = import_op(pending->import, &node->op);
+    age_out(pending, index);
+    node_give(pending, index);
+    return err;
+}
+
+int blk_pending_add(struct blk_pending *pending, const struct blk_piece_key *key,
+                    const struct trace_op *op, uint64_t bytes, bool sequence)
+{
+    uint32_t index, same, oldest;
+    struct node *node;
+    int err = 0;
+
+    if (pending->live == pending->limit)
+        err = give_up(pending, pending->oldest, false);
+    if (err < 0)
+        return err;
+    index = node_take(pending);
+    node = &pending->nodes[index];
+    *node = (struct node){.op = *op, .key = *key, .bytes = bytes, .first_sector = key->sector,
+                          .root = index, .open = 1, .sequence = sequence, .empty = bytes == 0};
+    age_in(pending, index);
+    hash_in(pending, index, &same, &oldest);
+    if (same >= CHAIN_MAX && pending->nodes[oldest].root == oldest)
+        return give_up(pending, oldest, false);
+    return 0;
+}
+
+/* The piece at key that a completion of `left` bytes is for, or NONE. */
+static uint32_t find(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t left)
+{
+    uint32_t fits = NONE, larger = NONE, index = *bucket_of(pending, key);
+
+    for (; index != NONE; index = pending->nodes[index].chain) {
+        const struct node *node = &pending->nodes[index];
+
+        if (!same_key(&node->key, key) || node->empty)
+            continue;
+        if (node->bytes == left)
+            return index;
+        if (node->bytes < left && fits == NONE)
+            fits = index;
+        if (node->bytes > left && larger == NONE)
+            larger = index;
+    }
+    return fits != NONE ? fits : larger;
+}
+
+static int root_done(struct blk_pending *pending, uint32_t root)
+{
+    struct node *node = &pending->nodes[root];
+    int err = 0;
+
+    if (!node->sequence)
+        return deliver(pending, root);
+    if (pending->closing_count == CLOSING_MAX) {
+        err = deliver(pending, pending->closing[0]);
+        closing_drop(pending, 0);
+    }
+    pending->closing[pending->closing_count++] = root;
+    return err;
+}
+
+/* take bytes of a piece are done. */
+static int piece_done(struct blk_pending *pending, uint32_t index, uint64_t take,
+                      const struct blk_completion *done)
+{
+    struct node *node = &pending->nodes[index];
+    uint32_t root = node->root;
+    struct node *whole = &pending->nodes[root];
+
+    if (done->error != 0)
+        whole->error = done->error;
+    whole->done_bytes += (int64_t)take;
+    if (done->time_ns > whole->done_ns)
+        whole->done_ns = done->time_ns;
+    hash_out(pending, index);
+    node->bytes -= take;
+    node->key.sector += take >> 9;
+    if (node->bytes > 0) {
+        hash_in(pending, index, NULL, NULL);
+        return 0;
+    }
+    if (index != root)
+        node_give(pending, index);
+    if (--whole->open > 0)
+        return 0;
+    return root_done(pending, root);
+}
+
+int blk_pending_complete(struct blk_pending *pending, const struct blk_piece_key *key,
+                         const struct blk_completion *done)
+{
+    struct blk_piece_key at = *key;
+    uint64_t left = done->bytes;
+    int pieces = 0, err;
+
+    while (left > 0) {
+        uint32_t index = find(pending, &at, left);
+        uint64_t take;
+
+        if (index == NONE)
+            break;
+        take = pending->nodes[index].bytes < left ? pending->nodes[index].bytes : left;
+        err = piece_done(pending, index, take, done);
+        if (err < 0)
+            return err;
+        at.sector += take >> 9;
+        left -= take;
+        pieces++;
+    }
+    return pieces;
+}
+
+int blk_pending_complete_empty(struct blk_pending *pending, const struct blk_piece_key *key,
+                               const struct blk_completion *done)
+{
+    struct blk_piece_key zero = {0, key->device, key->lane};
+    uint32_t index;
+    int err;
+
+    for (uint32_t i = 0; i < pending->closing_count; i++) {
+        struct node *node = &pending->nodes[pending->closing[i]];
+
+        if (node->key.device == key->device && node->key.lane == key->lane &&
+            (node->first_sector == key->sector || node->key.sector == key->sector)) {
+            index = pending->closing[i];
+            closing_drop(pending, i);
+            node->done_ns = done->time_ns;
+            if (done->error != 0)
+                node->error = done->error;
+            err = deliver(pending, index);
+            return err < 0 ? err : 1;
+        }
+    }
+    for (index = *bucket_of(pending, &zero); index != NONE; index = pending->nodes[index].chain) {
+        if (same_key(&pending->nodes[index].key, &zero) && pending->nodes[index].empty) {
+            err = piece_done(pending, index, 0, done);
+            return err < 0 ? err : 1;
+        }
+    }
+    return 0;
+}
+
+void blk_pending_merged(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t bytes)
+{
+    uint32_t index = find(pending, key, bytes);
+
+    if (index != NONE && pending->nodes[index].bytes == bytes)
+        pending->nodes[pending->nodes[index].root].op.flags |= TRACE_F_MERGED;
+}
+
+void blk_pending_requeued(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t bytes)
+{
+    struct blk_piece_key at = *key;
+
+    while (bytes > 0) {
+        uint32_t index = find(pending, &at, bytes);
+        uint64_t take;
+
+        if (index == NONE || pending->nodes[index].bytes > bytes)
+            return;
+        take = pending->nodes[index].bytes;
+        pending->nodes[index].requeued = true;
+        pending->nodes[pending->nodes[index].root].op.flags |= TRACE_F_REQUEUED;
+        at.sector += take >> 9;
+        bytes -= take;
+    }
+}
+
+bool blk_pending_reissue(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t bytes)
+{
+    uint32_t index = *bucket_of(pending, key);
+
+    for (; index != NONE; index = pending->nodes[index].chain) {
+        struct node *node = &pending->nodes[index];
+
+        if (node->requeued && node->bytes == bytes && same_key(&node->key, key)) {
+            node->requeued = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+void blk_pending_split(struct blk_pending *pending, const struct blk_piece_key *key,
+                       uint64_t new_sector)
+{
+    uint32_t index = *bucket_of(pending, key), cut;
+    uint64_t front;
+
+    if (new_sector <= key->sector || new_sector - key->sector > UINT32_MAX)
+        return;
+    front = (new_sector - key->sector) << 9;
+    for (; index != NONE; index = pending->nodes[index].chain)
+        if (same_key(&pending->nodes[index].key, key) && pending->nodes[index].bytes > front)
+            break;
+    if (index == NONE || pending->live == pending->limit)
+        return;
+    cut = node_take(pending);
+    pending->nodes[cut] = (struct node){.key = *key, .bytes = pending->nodes[index].bytes - front,
+                                        .root = pending->nodes[index].root};
+    pending->nodes[cut].key.sector = new_sector;
+    pending->nodes[index].bytes = front;
+    pending->nodes[pending->nodes[index].root].open++;
+    hash_in(pending, cut, NULL, NULL);
+}
+
+int blk_pending_finish(struct blk_pending *pending, uint64_t since_ns,
+                       struct blk_pending_counts *ret_counts)
+{
+    struct blk_pending_counts counts = {0};
+
+    while (pending->oldest != NONE) {
+        struct node *node = &pending->nodes[pending->oldest];
+        bool in_flight = (uint64_t)node->op.issue_ns >= since_ns;
+        uint64_t before = pending->given_up;
+        bool closing = node->open == 0;
+        int err = give_up(pending, pending->oldest, in_flight);
+
+        if (err < 0)
+            return err;
+        if (in_flight && !closing && pending->given_up == before)
+            counts.in_flight++;
+    }
+    counts.given_up = pending->given_up;
+    *ret_counts = counts;
+    return 0;
+}
