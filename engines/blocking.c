@@ -64,8 +64,8 @@ static int range(const struct engine_op *op, const struct engine_env *env)
 
 static int64_t once(const struct engine_op *op, const struct engine_env *env)
 {
-    unsigned int range_flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                               SYNC_FILE_RANGE_WAIT_AFTER;
+    unsigned int range_flags =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 
     switch (op->kind) {
     case TRACE_READ:

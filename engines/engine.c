@@ -11,6 +11,8 @@
 #include "traces/diag.h"
 
 #define MAX_DEPTH 65536u
+/* Longer waits are for ever: engines add them to the clock without fear of overflow. */
+#define MAX_TIMEOUT_NS ((uint64_t)1 << 62)
 
 #define REGISTER(name) extern const struct engine engine_##name;
 #include "engines.def"
@@ -48,8 +50,8 @@ static int diag_unknown(struct diag *diag, const char *name, size_t length)
     for (size_t i = 0; i < ENGINE_COUNT && used < sizeof(list); i++)
         used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
                                  engines[i]->name);
-    return diag_set(diag, -EINVAL, "no engine is called '%.*s'; there are: %s", (int)length, name,
-                    list);
+    return diag_set(diag, -EINVAL, "no engine is called '%.*s'; there are: %s", (int)length,
+                    name, list);
 }
 
 static int choice_options(struct engine_choice *choice, const char *options, struct diag *diag)
@@ -59,8 +61,8 @@ static int choice_options(struct engine_choice *choice, const char *options, str
 
     if (!engine->opts) {
         if (options && *options)
-            return diag_set(diag, -EINVAL, "engine %s has no options (given: '%s')", engine->name,
-                            options);
+            return diag_set(diag, -EINVAL, "engine %s has no options (given: '%s')",
+                            engine->name, options);
         return 0;
     }
     choice->conf = calloc(1, engine->conf_size);
@@ -68,7 +70,8 @@ static int choice_options(struct engine_choice *choice, const char *options, str
         return diag_errno(diag, -ENOMEM, "engine %s", engine->name);
     err = opts_defaults(engine->opts, choice->conf, diag);
     if (!err && options && *options)
-        err = opts_parse_text(engine->opts, choice->conf, options, NULL, &choice->storage, diag);
+        err =
+            opts_parse_text(engine->opts, choice->conf, options, NULL, &choice->storage, diag);
     return err;
 }
 
@@ -154,8 +157,10 @@ static int env_check(const struct engine *engine, const struct engine_env *env)
         return diag_set(env->diag, -EINVAL, "engine %s: batch %u is not within 1 .. depth %u",
                         engine->name, env->batch, env->depth);
     if (env->clock->simulated && !(engine->flags & ENGINE_SIMULATES))
-        return diag_set(env->diag, -EINVAL, "engine %s does real I/O: it cannot run on a "
-                        "simulated clock (the model engine can)", engine->name);
+        return diag_set(env->diag, -EINVAL,
+                        "engine %s does real I/O: it cannot run on a "
+                        "simulated clock (the model engine can)",
+                        engine->name);
     if (engine->flags & ENGINE_BUFFERED_ONLY)
         for (uint32_t i = 0; i < env->target_count; i++)
             if (env->targets[i].direct)
@@ -225,9 +230,10 @@ static int submit_check(const struct engine_handle *handle, struct engine_op **o
     struct diag *diag = handle->env.diag;
 
     if (count > handle->batch || count > handle->depth - handle->in_flight)
-        return diag_set(diag, -EINVAL, "engine %s: %u ops handed over with %u of depth %u in "
-                        "flight and batch %u", engine->name, count, handle->in_flight,
-                        handle->depth, handle->batch);
+        return diag_set(diag, -EINVAL,
+                        "engine %s: %u ops handed over with %u of depth %u in "
+                        "flight and batch %u",
+                        engine->name, count, handle->in_flight, handle->depth, handle->batch);
     if (count > 1 && (engine->flags & ENGINE_BLOCKING))
         return diag_set(diag, -EINVAL, "engine %s takes one op at a time", engine->name);
     for (unsigned int i = 0; i < count; i++) {
@@ -242,8 +248,8 @@ static int submit_check(const struct engine_handle *handle, struct engine_op **o
 }
 
 /* Books what the engine said it took. */
-static int submit_taken(struct engine_handle *handle, struct engine_op **ops, unsigned int count,
-                        int taken)
+static int submit_taken(struct engine_handle *handle, struct engine_op **ops,
+                        unsigned int count, int taken)
 {
     if (taken < 0) {
         if (taken != -EAGAIN)
@@ -308,7 +314,8 @@ static int submit_with_faults(struct engine_handle *handle, struct engine_op **o
         inject(handle, ops[0]);
         taken = 1;
     } else {
-        taken = submit_taken(handle, ops, pass, handle->engine->submit(handle->state, ops, pass));
+        taken =
+            submit_taken(handle, ops, pass, handle->engine->submit(handle->state, ops, pass));
         if (taken > 0)
             handle->counted_ahead -= (unsigned int)taken;
     }
@@ -366,7 +373,8 @@ static int reap_done(struct engine_handle *handle, struct engine_op **done, unsi
     return count;
 }
 
-/* Injected completions first; -EINTR of the plan is an early return, others break the engine. */
+/* Injected completions first; -EINTR of the plan is an early return, others break the engine.
+ */
 static int reap_with_faults(struct engine_handle *handle, struct engine_op **done,
                             unsigned int min, unsigned int max, uint64_t timeout_ns)
 {
@@ -400,6 +408,8 @@ int engine_reap(struct engine_handle *handle, struct engine_op **done, unsigned 
         min = handle->in_flight;
     if (min > max)
         min = max;
+    if (timeout_ns > MAX_TIMEOUT_NS)
+        timeout_ns = UINT64_MAX;
     if (__builtin_expect(handle->faults, 0))
         return reap_with_faults(handle, done, min, max, timeout_ns);
     return reap_done(handle, done, max,
@@ -442,6 +452,8 @@ int engine_submit_reap(struct engine_handle *handle, struct engine_op **ops, uns
         min = reachable;
     if (min > max)
         min = max;
+    if (timeout_ns > MAX_TIMEOUT_NS)
+        timeout_ns = UINT64_MAX;
     reaped = engine->submit_reap(handle->state, ops, count, &taken, done, min, max, timeout_ns);
     taken = submit_taken(handle, ops, count, taken);
     *ret_taken = taken;
@@ -450,7 +462,8 @@ int engine_submit_reap(struct engine_handle *handle, struct engine_op **ops, uns
     return reap_done(handle, done, max, reaped);
 }
 
-const char *engine_counter(struct engine_handle *handle, unsigned int index, uint64_t *ret_value)
+const char *engine_counter(struct engine_handle *handle, unsigned int index,
+                           uint64_t *ret_value)
 {
     if (!handle->engine->counter)
         return NULL;

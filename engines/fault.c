@@ -10,9 +10,17 @@
 #include "traces/diag.h"
 #include "traces/units.h"
 
-enum point { POINT_OPEN, POINT_SUBMIT, POINT_REAP, POINT_SHORT, POINT_STALL, POINT_COUNT };
+enum point {
+    POINT_OPEN,
+    POINT_SUBMIT,
+    POINT_REAP,
+    POINT_SHORT,
+    POINT_STALL,
+    POINT_COUNT
+};
 
-static const char *const point_names[POINT_COUNT] = {"open", "submit", "reap", "short", "stall"};
+static const char *const point_names[POINT_COUNT] = {"open", "submit", "reap", "short",
+                                                     "stall"};
 
 #define MAX_RULES 16
 #define MAX_TEXT  512
@@ -34,10 +42,22 @@ static const struct {
     const char *name;
     int error;
 } errnos[] = {
-    {"EAGAIN", EAGAIN}, {"EBADF", EBADF}, {"EBUSY", EBUSY},       {"EFBIG", EFBIG},
-    {"EINTR", EINTR},   {"EINVAL", EINVAL}, {"EIO", EIO},         {"EMFILE", EMFILE},
-    {"ENODEV", ENODEV}, {"ENOMEM", ENOMEM}, {"ENOSPC", ENOSPC},   {"ENXIO", ENXIO},
-    {"EPERM", EPERM},   {"EROFS", EROFS},   {"ETIMEDOUT", ETIMEDOUT}, {"EOPNOTSUPP", EOPNOTSUPP},
+    {"EAGAIN", EAGAIN},
+    {"EBADF", EBADF},
+    {"EBUSY", EBUSY},
+    {"EFBIG", EFBIG},
+    {"EINTR", EINTR},
+    {"EINVAL", EINVAL},
+    {"EIO", EIO},
+    {"EMFILE", EMFILE},
+    {"ENODEV", ENODEV},
+    {"ENOMEM", ENOMEM},
+    {"ENOSPC", ENOSPC},
+    {"ENXIO", ENXIO},
+    {"EPERM", EPERM},
+    {"EROFS", EROFS},
+    {"ETIMEDOUT", ETIMEDOUT},
+    {"EOPNOTSUPP", EOPNOTSUPP},
 };
 
 int fault_errno(const char *name)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No device: service times drawn from a distribution, N channels that serve in order of arrival.
- * The same seed gives the same times; on a simulated clock a run is exact and takes no time.
+ * No device: service times drawn from a distribution, N channels that serve in order of
+ * arrival. The same seed gives the same times; on a simulated clock a run is exact and takes no
+ * time.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,12 +11,18 @@
 #include "engines/engine.h"
 #include "traces/diag.h"
 
-#define NS_PER_S      1e9
-#define MAX_CHANNELS  65536
+#define NS_PER_S       1e9
+#define MAX_CHANNELS   65536
 #define MAX_SERVICE_NS 1e18 /* 31 years: keeps sums within 64 bits */
 
-enum dist { DIST_EXPONENTIAL, DIST_UNIFORM, DIST_LOGNORMAL, DIST_CONSTANT };
-static const char *const dist_names[] = {"exponential", "uniform", "lognormal", "constant", NULL};
+enum dist {
+    DIST_EXPONENTIAL,
+    DIST_UNIFORM,
+    DIST_LOGNORMAL,
+    DIST_CONSTANT
+};
+static const char *const dist_names[] = {"exponential", "uniform", "lognormal", "constant",
+                                         NULL};
 
 struct model_conf {
     uint64_t service_ns, random_ns;
@@ -41,7 +48,8 @@ static const struct opt model_opts[] = {
      .help = "fixed part of the service time of a read or write"},
     {"random", 0, OPT_TIME, FIELD(random_ns), .arg = "TIME", .def = "0",
      .help = "mean of the random part added to it"},
-    {"dist", 0, OPT_ENUM, FIELD(dist), .arg = "NAME", .def = "exponential", .values = dist_names,
+    {"dist", 0, OPT_ENUM, FIELD(dist), .arg = "NAME", .def = "exponential",
+     .values = dist_names,
      .help = "distribution of the random part: exponential, uniform (0 to twice the mean), "
              "lognormal (see sigma) or constant"},
     {"sigma", 0, OPT_DOUBLE, FIELD(sigma), .arg = "X", .def = "1", .max = 10,
@@ -65,8 +73,9 @@ static const struct opt model_opts[] = {
     {"scale", 0, OPT_DOUBLE, FIELD(scale), .arg = "X", .def = "1", .max = 1000000,
      .help = "multiplies every service time"},
     {"noise", 0, OPT_DOUBLE, FIELD(noise_pct), .arg = "PCT", .def = "0", .max = 1000,
-     .help = "run to run noise: one lognormal factor with this standard deviation, drawn by seed "
-             "when the engine opens, multiplies every service time"},
+     .help =
+         "run to run noise: one lognormal factor with this standard deviation, drawn by seed "
+         "when the engine opens, multiplies every service time"},
     {"drift", 0, OPT_DOUBLE, FIELD(drift_pct), .arg = "PCT", .def = "0", .max = 1000000,
      .help = "percent by which service times grow a second of run"},
     {"run-hump", 0, OPT_DOUBLE, FIELD(run_hump_pct), .arg = "PCT", .def = "0", .max = 100,
@@ -146,7 +155,8 @@ static double run_factor(const struct model_conf *conf, uint64_t seed)
     return factor;
 }
 
-static uint64_t service_ns(struct model_state *state, const struct engine_op *op, uint64_t now_ns)
+static uint64_t service_ns(struct model_state *state, const struct engine_op *op,
+                           uint64_t now_ns)
 {
     const struct model_conf *conf = state->conf;
     bool write = op->kind == TRACE_WRITE;
@@ -157,7 +167,8 @@ static uint64_t service_ns(struct model_state *state, const struct engine_op *op
     } else {
         fixed = (double)(write && conf->write_service_ns ? conf->write_service_ns
                                                          : conf->service_ns);
-        mean = (double)(write && conf->write_random_ns ? conf->write_random_ns : conf->random_ns);
+        mean =
+            (double)(write && conf->write_random_ns ? conf->write_random_ns : conf->random_ns);
         service = fixed;
         if (mean > 0.0)
             service += mean * random_part(conf, &state->random);
@@ -171,7 +182,8 @@ static uint64_t service_ns(struct model_state *state, const struct engine_op *op
     return (uint64_t)fmin(service, MAX_SERVICE_NS);
 }
 
-/* ---- the two heaps ------------------------------------------------------------------------ */
+/* ---- the two heaps ------------------------------------------------------------------------
+ */
 
 /* The channel that is free first takes an op and is free again at until_ns. */
 static void channel_take(struct model_state *state, uint64_t until_ns)
@@ -229,7 +241,8 @@ static struct flight flight_pop(struct model_state *state)
     return first;
 }
 
-/* ---- the engine ---------------------------------------------------------------------------- */
+/* ---- the engine ----------------------------------------------------------------------------
+ */
 
 static void model_close(void *opaque)
 {
@@ -276,7 +289,8 @@ static int model_submit(void *opaque, struct engine_op **ops, unsigned int count
         op->issued_ns = now_ns;
         start_ns = state->free_ns[0] > now_ns ? state->free_ns[0] : now_ns;
         op->completed_ns = start_ns + service;
-        op->result = op->kind == TRACE_READ || op->kind == TRACE_WRITE ? (int64_t)op->length : 0;
+        op->result =
+            op->kind == TRACE_READ || op->kind == TRACE_WRITE ? (int64_t)op->length : 0;
         if (state->conf->error_pct > 0.0 &&
             random_unit(&state->random) * 100.0 < state->conf->error_pct)
             op->result = -EIO;
@@ -286,7 +300,8 @@ static int model_submit(void *opaque, struct engine_op **ops, unsigned int count
     return (int)count;
 }
 
-static unsigned int pop_due(struct model_state *state, struct engine_op **done, unsigned int max)
+static unsigned int pop_due(struct model_state *state, struct engine_op **done,
+                            unsigned int max)
 {
     uint64_t now_ns = clock_now_ns(state->clock);
     unsigned int count = 0;

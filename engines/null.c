@@ -56,13 +56,15 @@ static int null_reap(void *opaque, struct engine_op **done, unsigned int min, un
     return (int)count;
 }
 
-_Static_assert(TRACE_READ == 0 && TRACE_WRITE == 1, "null_submit tells transfers by one compare");
+_Static_assert(TRACE_READ == 0 && TRACE_WRITE == 1,
+               "null_submit tells transfers by one compare");
 
 const struct engine engine_null = {
     .name = "null",
     .summary = "completes every op at once: measures the replayer itself",
-    .help = "No I/O is done and no file is opened; buffers are left as they are. A read or write "
-            "\"moves\" its whole length, every other op gives 0.",
+    .help =
+        "No I/O is done and no file is opened; buffers are left as they are. A read or write "
+        "\"moves\" its whole length, every other op gives 0.",
     .ops = (1ull << TRACE_OP_COUNT) - 1,
     .flags = ENGINE_NO_TARGET | ENGINE_SIMULATES,
     .open = null_open,

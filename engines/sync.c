@@ -56,9 +56,10 @@ static int sync_reap(void *opaque, struct engine_op **done, unsigned int min, un
 const struct engine engine_sync = {
     .name = "sync",
     .summary = "pread and pwrite, one thread for each op in flight",
-    .help = "The baseline: each depth slot is a thread that issues its op with pread or pwrite "
-            "and waits for it. Ops with flags (dsync, sync, nowait, polled, append) use preadv2 "
-            "or pwritev2; a write with preflush is preceded by fdatasync.",
+    .help =
+        "The baseline: each depth slot is a thread that issues its op with pread or pwrite "
+        "and waits for it. Ops with flags (dsync, sync, nowait, polled, append) use preadv2 "
+        "or pwritev2; a write with preflush is preceded by fdatasync.",
     .ops = BLOCKING_OPS,
     .flags = ENGINE_BLOCKING | ENGINE_CORE_THREADS,
     .open = sync_open,

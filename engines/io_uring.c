@@ -1,0 +1,1005 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * io_uring at its best: registered files, buffers and ring, DEFER_TASKRUN, one call to submit
+ * and wait; SQPOLL and IOPOLL on request. Each feature is tried at run time and its absence is
+ * said.
+ *
+ * The rings are set up and driven here, not through liburing's queue functions: those of the
+ * release that is common today write to an index array that NO_SQARRAY does away with.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engines/blocking.h"
+#include "engines/engine.h"
+#include "traces/diag.h"
+#include "traces/units.h"
+
+#if HAVE_LIB
+#include <liburing.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+#define URING_OPS                                                                              \
+    (ENGINE_OPS_RW | ENGINE_OPS_SYNC | ENGINE_OP(TRACE_FLUSH) | ENGINE_OP(TRACE_SYNC_RANGE) |  \
+     ENGINE_OP(TRACE_DISCARD) | ENGINE_OP(TRACE_WRITE_ZEROES) | ENGINE_OP(TRACE_FALLOCATE) |   \
+     ENGINE_OP(TRACE_READAHEAD))
+
+struct uring_conf {
+    bool use_files, use_buffers, use_registered;
+    bool defer, coop, async;
+    bool sqpoll, iopoll;
+    uint64_t sqpoll_idle_ns;
+    const char *sqpoll_cpu;
+};
+
+#define FIELD(name) offsetof(struct uring_conf, name)
+static const struct opt uring_opts[] = {
+    {"register", 0, OPT_FLAG, FIELD(use_registered), .def = "1",
+     .help = "register files, buffers and the ring itself; 0 = none of them"},
+    {"files", 0, OPT_FLAG, FIELD(use_files), .def = "1", .help = "register the files"},
+    {"buffers", 0, OPT_FLAG, FIELD(use_buffers), .def = "1",
+     .help = "register the buffers (pins them: limited by ulimit -l without CAP_IPC_LOCK)"},
+    {"defer", 0, OPT_FLAG, FIELD(defer), .def = "1",
+     .help = "SINGLE_ISSUER and DEFER_TASKRUN: completions are worked on when asked for"},
+    {"coop", 0, OPT_FLAG, FIELD(coop), .def = "1",
+     .help = "COOP_TASKRUN: no interrupt of the worker for a completion"},
+    {"async", 0, OPT_FLAG, FIELD(async),
+     .help = "hand every op to a kernel worker thread "
+             "(IOSQE_ASYNC)"},
+    {"sqpoll", 0, OPT_FLAG, FIELD(sqpoll),
+     .help = "a kernel thread takes submissions without a call; an op counts as issued when it "
+             "is published"},
+    {"sqpoll-idle", 0, OPT_TIME, FIELD(sqpoll_idle_ns), .arg = "TIME", .def = "50ms",
+     .help = "how long that thread spins without work before it sleeps"},
+    {"sqpoll-cpu", 0, OPT_STRING, FIELD(sqpoll_cpu), .arg = "CPU",
+     .help = "CPU to bind that thread to"},
+    {"iopoll", 0, OPT_FLAG, FIELD(iopoll),
+     .help = "poll the device for completions: direct reads and writes only, the device needs "
+             "poll queues; every other op goes through a second ring"},
+    {0}};
+#undef FIELD
+
+#if HAVE_LIB
+
+/* Younger than the headers this may be built with. */
+#define SETUP_NO_SQARRAY    (1u << 16)
+#define REGISTER_RING_FDS   20
+#define UNREGISTER_RING_FDS 21
+
+#define MAX_ENTRIES      32768u
+#define MAX_FILES        32768u
+#define MAX_BUFFERS      1024u
+#define MAX_BUFFER_BYTES ((uint64_t)1 << 30) /* the kernel's limit for one */
+
+struct ring {
+    int fd;
+    int enter_fd; /* fd, or its registered index */
+    unsigned int enter_flags;
+    unsigned int setup_flags;
+    unsigned int features;
+    unsigned int in_flight;
+    /* submission */
+    unsigned int *sq_head, *sq_tail, *sq_flags, *sq_array;
+    unsigned int sq_mask, sq_entries;
+    unsigned int tail; /* of the ops prepared so far; *sq_tail is what the kernel may see */
+    struct io_uring_sqe *sqes;
+    /* completion */
+    unsigned int *cq_head, *cq_tail;
+    unsigned int cq_mask;
+    struct io_uring_cqe *cqes;
+    void *sq_map, *cq_map;
+    size_t sq_bytes, cq_bytes, sqe_bytes;
+};
+
+struct uring_state {
+    struct ring main;
+    struct ring other; /* fd -1, or with iopoll the ring for what cannot be polled */
+    const struct engine_env *env;
+    bool fixed_files, fixed_buffers, has_read, has_fallocate, has_fadvise;
+    uint8_t sqe_flags;
+    char *buffers; /* registered area */
+    uint64_t buffer_bytes;
+    uint64_t chunk_bytes;     /* of one registered buffer */
+    unsigned int local_count; /* ops executed or refused in submit */
+    struct engine_op **local;
+    struct iovec *iovs; /* one a slot, where READ and WRITE are missing */
+};
+
+/* ---- rings ------------------------------------------------------------------------------- */
+
+static void ring_release(struct ring *ring)
+{
+    struct io_uring_rsrc_update update = {0};
+
+    if (ring->fd < 0)
+        return;
+    if (ring->enter_flags & IORING_ENTER_REGISTERED_RING) {
+        update.offset = (unsigned int)ring->enter_fd;
+        io_uring_register((unsigned int)ring->fd, UNREGISTER_RING_FDS, &update, 1);
+    }
+    if (ring->sqes)
+        munmap(ring->sqes, ring->sqe_bytes);
+    if (ring->cq_map && ring->cq_map != ring->sq_map)
+        munmap(ring->cq_map, ring->cq_bytes);
+    if (ring->sq_map)
+        munmap(ring->sq_map, ring->sq_bytes);
+    close(ring->fd);
+    ring->fd = -1;
+}
+
+static void *ring_map_part(const struct ring *ring, size_t bytes, off_t offset)
+{
+    void *map =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring->fd, offset);
+
+    return map == MAP_FAILED ? NULL : map;
+}
+
+static int ring_map(struct ring *ring, const struct io_uring_params *params)
+{
+    bool sq_array = !(params->flags & SETUP_NO_SQARRAY);
+    unsigned int *at;
+
+    ring->sq_bytes =
+        params->sq_off.array + (sq_array ? params->sq_entries * sizeof(unsigned) : 0);
+    ring->cq_bytes = params->cq_off.cqes + params->cq_entries * sizeof(struct io_uring_cqe);
+    ring->sqe_bytes = params->sq_entries * sizeof(struct io_uring_sqe);
+    if ((params->features & IORING_FEAT_SINGLE_MMAP) && ring->cq_bytes > ring->sq_bytes)
+        ring->sq_bytes = ring->cq_bytes;
+    ring->sq_map = ring_map_part(ring, ring->sq_bytes, IORING_OFF_SQ_RING);
+    ring->cq_map = params->features & IORING_FEAT_SINGLE_MMAP
+                       ? ring->sq_map
+                       : ring_map_part(ring, ring->cq_bytes, IORING_OFF_CQ_RING);
+    ring->sqes = ring_map_part(ring, ring->sqe_bytes, IORING_OFF_SQES);
+    if (!ring->sq_map || !ring->cq_map || !ring->sqes)
+        return -ENOMEM;
+    at = ring->sq_map;
+    ring->sq_head = at + params->sq_off.head / sizeof(*at);
+    ring->sq_tail = at + params->sq_off.tail / sizeof(*at);
+    ring->sq_flags = at + params->sq_off.flags / sizeof(*at);
+    ring->sq_mask = at[params->sq_off.ring_mask / sizeof(*at)];
+    ring->sq_entries = params->sq_entries;
+    ring->sq_array = sq_array ? at + params->sq_off.array / sizeof(*at) : NULL;
+    /* Entry i of the index array is submission i, for ever. */
+    for (unsigned int i = 0; sq_array && i < params->sq_entries; i++)
+        ring->sq_array[i] = i;
+    at = ring->cq_map;
+    ring->cq_head = at + params->cq_off.head / sizeof(*at);
+    ring->cq_tail = at + params->cq_off.tail / sizeof(*at);
+    ring->cq_mask = at[params->cq_off.ring_mask / sizeof(*at)];
+    ring->cqes = (struct io_uring_cqe *)((char *)ring->cq_map + params->cq_off.cqes);
+    return 0;
+}
+
+/* Optional setup flags, youngest kernel first: the order in which they are given up. */
+static const struct {
+    unsigned int flag;
+    const char *name;
+    bool matters; /* its absence is a downgrade */
+} setup_steps[] = {
+    {SETUP_NO_SQARRAY, "no_sqarray", false},             /* 6.6 */
+    {IORING_SETUP_DEFER_TASKRUN, "defer_taskrun", true}, /* 6.1 */
+    {IORING_SETUP_SINGLE_ISSUER, "single_issuer", true}, /* 6.0 */
+    {IORING_SETUP_COOP_TASKRUN, "coop_taskrun", true},   /* 5.19 */
+    {IORING_SETUP_TASKRUN_FLAG, "taskrun_flag", false},  /* 5.19 */
+    {IORING_SETUP_SUBMIT_ALL, "submit_all", false},      /* 5.18 */
+    {IORING_SETUP_CLAMP, "clamp", false},                /* 5.6 */
+    {IORING_SETUP_CQSIZE, "cqsize", false},              /* 5.5 */
+};
+#define STEP_COUNT (sizeof(setup_steps) / sizeof(setup_steps[0]))
+
+static unsigned int power_of_two(unsigned int at_least)
+{
+    unsigned int n = 1;
+
+    while (n < at_least)
+        n *= 2;
+    return n;
+}
+
+/*
+ * A ring that can hold depth completions. wanted = setup flags; those that the kernel does not
+ * know are given up one by one. An overflow of the completion ring is impossible, so nothing
+ * has to handle it.
+ */
+static int ring_init(struct ring *ring, unsigned int entries, unsigned int depth,
+                     unsigned int wanted, const struct io_uring_params *base)
+{
+    struct io_uring_params params;
+    int fd = -EINVAL, err;
+
+    for (size_t step = 0; step <= STEP_COUNT; step++) {
+        params = *base;
+        params.flags = wanted;
+        params.cq_entries = power_of_two(depth);
+        /* Without CQSIZE the completion ring is twice the submission ring. */
+        if (!(wanted & IORING_SETUP_CQSIZE) && entries < depth)
+            entries = depth;
+        fd = io_uring_setup(power_of_two(entries < MAX_ENTRIES ? entries : MAX_ENTRIES),
+                            &params);
+        if (fd != -EINVAL || step == STEP_COUNT)
+            break;
+        wanted &= ~setup_steps[step].flag;
+    }
+    if (fd < 0)
+        return fd;
+    *ring = (struct ring){
+        .fd = fd, .enter_fd = fd, .setup_flags = params.flags, .features = params.features};
+    err = params.cq_entries < depth ? -E2BIG : ring_map(ring, &params);
+    if (err)
+        ring_release(ring);
+    return err;
+}
+
+/* The ring's own descriptor, so that each enter spares a look-up. 5.18. */
+static void ring_register_self(struct ring *ring)
+{
+    struct io_uring_rsrc_update update = {.offset = UINT32_MAX, .data = (uint64_t)ring->fd};
+
+    if (io_uring_register((unsigned int)ring->fd, REGISTER_RING_FDS, &update, 1) != 1)
+        return;
+    ring->enter_fd = (int)update.offset;
+    ring->enter_flags = IORING_ENTER_REGISTERED_RING;
+}
+
+static unsigned int ring_ready(const struct ring *ring)
+{
+    /* The kernel writes the entry, then the tail. */
+    return __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE) - *ring->cq_head;
+}
+
+static unsigned int ring_reap(struct ring *ring, struct engine_op **done, unsigned int max)
+{
+    unsigned int head = *ring->cq_head, count = ring_ready(ring);
+
+    if (count > max)
+        count = max;
+    for (unsigned int i = 0; i < count; i++) {
+        const struct io_uring_cqe *cqe = &ring->cqes[(head + i) & ring->cq_mask];
+        struct engine_op *op = (struct engine_op *)(uintptr_t)cqe->user_data;
+
+        op->result = cqe->res;
+        done[i] = op;
+    }
+    if (count > 0) {
+        __atomic_store_n(ring->cq_head, head + count, __ATOMIC_RELEASE);
+        ring->in_flight -= count;
+    }
+    return count;
+}
+
+/* One io_uring_enter. timeout_ns as reap's. Submitted count or -errno. */
+static int ring_enter(const struct ring *ring, unsigned int submit, unsigned int min,
+                      unsigned int flags, uint64_t timeout_ns)
+{
+    struct __kernel_timespec ts = {.tv_sec = (int64_t)(timeout_ns / 1000000000u),
+                                   .tv_nsec = (long long)(timeout_ns % 1000000000u)};
+    struct io_uring_getevents_arg arg = {.ts = (uint64_t)(uintptr_t)&ts};
+    void *extra = NULL;
+    size_t extra_bytes = _NSIG / 8;
+
+    flags |= ring->enter_flags;
+    if (min > 0 && timeout_ns != UINT64_MAX) {
+        flags |= IORING_ENTER_EXT_ARG;
+        extra = &arg;
+        extra_bytes = sizeof(arg);
+    }
+    return io_uring_enter2((unsigned int)ring->enter_fd, submit, min, flags, extra,
+                           extra_bytes);
+}
+
+/*
+ * Waits until min completions are in the ring, the time is over or a signal came. 0 = look into
+ * the ring and come back when there are too few, 1 = give up waiting, or -errno.
+ */
+static int ring_wait(const struct ring *ring, unsigned int min, uint64_t timeout_ns)
+{
+    struct timespec ts = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
+                          .tv_nsec = (long)(timeout_ns % 1000000000u)};
+    struct pollfd poll_fd = {.fd = ring->fd, .events = POLLIN};
+    int n;
+
+    if (min > 0 && timeout_ns != UINT64_MAX) {
+        if (ring->setup_flags & IORING_SETUP_IOPOLL)
+            min =
+                0; /* a polling ring looks at no timeout: look once, the caller at the clock */
+        else if (!(ring->features & IORING_FEAT_EXT_ARG)) /* before 5.11 */
+            return ppoll(&poll_fd, 1, &ts, NULL) > 0 ? 0 : 1;
+    }
+    n = ring_enter(ring, 0, min, IORING_ENTER_GETEVENTS, timeout_ns);
+    if (n >= 0 || n == -EAGAIN || n == -EBUSY)
+        return 0;
+    return n == -ETIME || n == -EINTR ? 1 : n;
+}
+
+/* ---- features ------------------------------------------------------------------------------
+ */
+
+static void downgrade(const struct engine_env *env, const char *what, const char *why)
+{
+    *env->ret_downgraded = true;
+    diag_note(env->diag, "engine io_uring: %s not used: %s", what, why);
+}
+
+static void grant(const struct engine_env *env, const char *what)
+{
+    size_t used = env->granted_size ? strlen(env->granted) : 0;
+
+    if (used + strlen(what) + 2 <= env->granted_size)
+        snprintf(env->granted + used, env->granted_size - used, "%s%s", used ? "," : "", what);
+}
+
+static void features_report(const struct ring *ring, const struct engine_env *env,
+                            unsigned int wanted)
+{
+    for (size_t i = 0; i < STEP_COUNT; i++) {
+        if (ring->setup_flags & setup_steps[i].flag)
+            grant(env, setup_steps[i].name);
+        else if ((wanted & setup_steps[i].flag) && setup_steps[i].matters)
+            downgrade(env, setup_steps[i].name, "this kernel does not have it");
+    }
+}
+
+static int probe_ops(struct uring_state *state)
+{
+    struct io_uring_probe *probe = calloc(1, sizeof(*probe) + 256 * sizeof(probe->ops[0]));
+
+    if (!probe)
+        return diag_errno(state->env->diag, -ENOMEM, "engine io_uring");
+    /* Came with 5.6, as READ and WRITE did. */
+    if (io_uring_register((unsigned int)state->main.fd, IORING_REGISTER_PROBE, probe, 256) >= 0) {
+        state->has_read = probe->last_op >= IORING_OP_WRITE;
+        state->has_fallocate = probe->last_op >= IORING_OP_FALLOCATE;
+        state->has_fadvise = probe->last_op >= IORING_OP_FADVISE;
+    }
+    free(probe);
+    return 0;
+}
+
+static int register_files(struct uring_state *state, struct ring *ring)
+{
+    const struct engine_env *env = state->env;
+    int *fds, err;
+
+    if (env->target_count > MAX_FILES)
+        return -EMFILE;
+    fds = calloc(env->target_count, sizeof(fds[0]));
+    if (!fds)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < env->target_count; i++)
+        fds[i] = env->targets[i].fd;
+    err = io_uring_register((unsigned int)ring->fd, IORING_REGISTER_FILES, fds,
+                            env->target_count);
+    free(fds);
+    return err < 0 ? err : 0;
+}
+
+static void use_files(struct uring_state *state)
+{
+    const struct engine_env *env = state->env;
+    int err;
+
+    if (!env->targets_fixed || env->target_count == 0)
+        return; /* files come and go in this replay: nothing to give up */
+    err = register_files(state, &state->main);
+    if (!err && state->other.fd >= 0)
+        err = register_files(state, &state->other);
+    if (err) {
+        downgrade(env, "registered files", strerror(-err));
+        return;
+    }
+    state->fixed_files = true;
+    state->sqe_flags |= IOSQE_FIXED_FILE;
+    grant(env, "files");
+}
+
+/* The area in as few buffers as the kernel's size limit allows, cut between slots. */
+static void use_buffers(struct uring_state *state)
+{
+    const struct engine_env *env = state->env;
+    struct iovec iovs[MAX_BUFFERS];
+    unsigned int count = 0;
+    uint64_t at = 0, bytes;
+    char need[UNITS_TEXT], why[160];
+    int err;
+
+    if (!env->buffers || env->buffer_stride == 0 || env->buffer_stride > MAX_BUFFER_BYTES)
+        return;
+    state->chunk_bytes = MAX_BUFFER_BYTES / env->buffer_stride * env->buffer_stride;
+    for (; at < env->buffer_bytes && count < MAX_BUFFERS; at += bytes, count++) {
+        bytes = env->buffer_bytes - at;
+        if (bytes > state->chunk_bytes)
+            bytes = state->chunk_bytes;
+        iovs[count] = (struct iovec){.iov_base = (char *)env->buffers + at, .iov_len = bytes};
+    }
+    err = at < env->buffer_bytes ? -E2BIG
+                                 : io_uring_register((unsigned int)state->main.fd,
+                                                     IORING_REGISTER_BUFFERS, iovs, count);
+    if (err < 0) {
+        snprintf(why, sizeof(why), "%s%s", units_size(env->buffer_bytes, need),
+                 err == -ENOMEM
+                     ? " do not fit the memory lock limit (ulimit -l, or CAP_IPC_LOCK)"
+                     : ": ");
+        if (err != -ENOMEM)
+            snprintf(why + strlen(why), sizeof(why) - strlen(why), "%s", strerror(-err));
+        downgrade(env, "registered buffers", why);
+        return;
+    }
+    state->buffers = env->buffers;
+    state->buffer_bytes = env->buffer_bytes;
+    state->fixed_buffers = true;
+    grant(env, "buffers");
+}
+
+/* ---- open and close
+ * -------------------------------------------------------------------------- */
+
+static void uring_drain(struct ring *ring)
+{
+    struct engine_op *done[64];
+
+    while (ring->fd >= 0 && ring->in_flight > 0) {
+        if (ring_wait(ring, 1, UINT64_MAX) < 0)
+            break;
+        ring_reap(ring, done, 64);
+    }
+}
+
+static void uring_close(void *opaque)
+{
+    struct uring_state *state = opaque;
+
+    if (!state)
+        return;
+    /* No buffer may be written to after close: the kernel ends what is in flight. */
+    uring_drain(&state->main);
+    uring_drain(&state->other);
+    ring_release(&state->main);
+    ring_release(&state->other);
+    free(state->local);
+    free(state->iovs);
+    free(state);
+}
+
+static int params_of(const struct uring_conf *conf, const struct engine_env *env,
+                     struct io_uring_params *params, unsigned int *ret_wanted)
+{
+    unsigned int wanted =
+        IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL | SETUP_NO_SQARRAY;
+    uint64_t cpu;
+
+    if (conf->sqpoll) {
+        wanted |= IORING_SETUP_SQPOLL;
+        params->sq_thread_idle = (unsigned int)(conf->sqpoll_idle_ns / 1000000u);
+        if (conf->sqpoll_cpu) {
+            if (units_parse_count(conf->sqpoll_cpu, &cpu) || cpu > UINT32_MAX)
+                return diag_set(env->diag, -EINVAL,
+                                "engine io_uring: sqpoll-cpu: '%s' is not a "
+                                "CPU number",
+                                conf->sqpoll_cpu);
+            wanted |= IORING_SETUP_SQ_AFF;
+            params->sq_thread_cpu = (unsigned int)cpu;
+        }
+    } else {
+        if (conf->coop)
+            wanted |= IORING_SETUP_COOP_TASKRUN;
+        if (conf->defer)
+            wanted |= IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+        if (conf->coop || conf->defer)
+            wanted |= IORING_SETUP_TASKRUN_FLAG;
+    }
+    if (conf->iopoll)
+        wanted |= IORING_SETUP_IOPOLL;
+    *ret_wanted = wanted;
+    return 0;
+}
+
+static int open_failed(const struct engine_env *env, int err)
+{
+    if (err == -ENOSYS)
+        return diag_set(env->diag, err, "engine io_uring: this kernel has no io_uring");
+    if (err == -EPERM)
+        return diag_set(env->diag, err,
+                        "engine io_uring: not permitted (kernel.io_uring_disabled, "
+                        "or a seccomp filter)");
+    if (err == -ENOMEM)
+        return diag_set(env->diag, err,
+                        "engine io_uring: no memory for rings of depth %u, or "
+                        "the memory lock limit (ulimit -l) is met",
+                        env->depth);
+    return diag_errno(env->diag, err, "engine io_uring: ring for depth %u", env->depth);
+}
+
+/* A device without poll queues refuses the first polled read: said before the run, not in it.
+ */
+static int iopoll_try(struct uring_state *state)
+{
+    const struct engine_env *env = state->env;
+    struct ring *ring = &state->main;
+    struct engine_op op = {0}, *done;
+    void *buffer;
+    int n;
+
+    if (env->target_count == 0 || env->targets[0].fd < 0)
+        return 0;
+    buffer = aligned_alloc(4096, 4096);
+    if (!buffer)
+        return diag_errno(env->diag, -ENOMEM, "engine io_uring");
+    memset(&ring->sqes[0], 0, sizeof(ring->sqes[0]));
+    io_uring_prep_read(&ring->sqes[0], env->targets[0].fd, buffer, 4096, 0);
+    ring->sqes[0].user_data = (uint64_t)(uintptr_t)&op;
+    __atomic_store_n(ring->sq_tail, ++ring->tail, __ATOMIC_RELEASE);
+    n = ring_enter(ring, 1, 1, IORING_ENTER_GETEVENTS | IORING_ENTER_SQ_WAKEUP, UINT64_MAX);
+    if (n >= 0) {
+        ring->in_flight = 1;
+        while (ring_reap(ring, &done, 1) == 0)
+            ring_wait(ring, 1, UINT64_MAX);
+    }
+    free(buffer);
+    if (n < 0)
+        return diag_errno(env->diag, n, "engine io_uring: iopoll");
+    if (op.result == -EOPNOTSUPP)
+        return diag_set(env->diag, -EOPNOTSUPP,
+                        "engine io_uring: iopoll: %s is on a device "
+                        "without poll queues (nvme: module option poll_queues)",
+                        env->targets[0].path);
+    return 0;
+}
+
+static int open_rings(struct uring_state *state, const struct uring_conf *conf)
+{
+    const struct engine_env *env = state->env;
+    struct io_uring_params params = {0}, plain = {0};
+    unsigned int wanted = 0, entries = conf->sqpoll ? env->depth : env->batch;
+    int err = params_of(conf, env, &params, &wanted);
+
+    if (err)
+        return err;
+    if (conf->iopoll && !env->all_direct)
+        return diag_set(env->diag, -EINVAL,
+                        "engine io_uring: iopoll needs direct I/O on every "
+                        "target (--direct)");
+    err = ring_init(&state->main, entries, env->depth, wanted, &params);
+    if (err)
+        return open_failed(env, err);
+    if (conf->iopoll) {
+        err = ring_init(&state->other, env->batch, env->depth,
+                        wanted & ~(unsigned int)(IORING_SETUP_IOPOLL | IORING_SETUP_SQPOLL |
+                                                 IORING_SETUP_SQ_AFF),
+                        &plain);
+        if (err)
+            return open_failed(env, err);
+    }
+    features_report(&state->main, env, wanted);
+    if (conf->sqpoll)
+        grant(env, "sqpoll");
+    if (conf->iopoll) {
+        grant(env, "iopoll");
+        err = iopoll_try(state);
+    }
+    return err;
+}
+
+static int uring_open(const void *opaque_conf, const struct engine_env *env, void **ret_state)
+{
+    const struct uring_conf *conf = opaque_conf;
+    struct uring_state *state = calloc(1, sizeof(*state));
+    int err = -ENOMEM;
+
+    if (!state)
+        return diag_errno(env->diag, -ENOMEM, "engine io_uring");
+    state->env = env;
+    state->main.fd = state->other.fd = -1;
+    state->local = calloc(env->depth, sizeof(state->local[0]));
+    state->iovs = calloc(env->depth, sizeof(state->iovs[0]));
+    if (!state->local || !state->iovs) {
+        diag_errno(env->diag, err, "engine io_uring");
+        goto out;
+    }
+    err = open_rings(state, conf);
+    if (!err)
+        err = probe_ops(state);
+    if (err)
+        goto out;
+    if (conf->async)
+        state->sqe_flags |= IOSQE_ASYNC;
+    if (conf->use_registered) {
+        ring_register_self(&state->main);
+        if (state->other.fd >= 0)
+            ring_register_self(&state->other);
+        if (state->main.enter_flags)
+            grant(env, "ring_fd");
+    }
+    if (conf->use_registered && conf->use_files)
+        use_files(state);
+    if (conf->use_registered && conf->use_buffers)
+        use_buffers(state);
+    err = 0;
+    if (conf->sqpoll && !state->fixed_files &&
+        !(state->main.features & IORING_FEAT_SQPOLL_NONFIXED))
+        err = diag_set(env->diag, -EINVAL,
+                       "engine io_uring: sqpoll before Linux 5.11 needs "
+                       "registered files");
+    if (!err) {
+        *ret_state = state;
+        state = NULL;
+    }
+out:
+    uring_close(state);
+    return err;
+}
+
+/* ---- submission
+ * --------------------------------------------------------------------------------- */
+
+/* The registered buffer that op's lies in whole, or -1. */
+static int fixed_buffer(const struct uring_state *state, const struct engine_op *op)
+{
+    uint64_t at = (uint64_t)((char *)op->buffer - state->buffers), index;
+
+    if (!state->fixed_buffers || at >= state->buffer_bytes ||
+        op->length > state->buffer_bytes - at)
+        return -1;
+    if (state->buffer_bytes <= state->chunk_bytes)
+        return 0;
+    index = at / state->chunk_bytes;
+    return (at + op->length - 1) / state->chunk_bytes == index || op->length == 0 ? (int)index
+                                                                                  : -1;
+}
+
+static void prepare_transfer(const struct uring_state *state, struct io_uring_sqe *sqe,
+                             struct engine_op *op)
+{
+    bool write = op->kind == TRACE_WRITE;
+    int buffer = fixed_buffer(state, op);
+    struct iovec *iov;
+
+    sqe->off = op->offset; /* unknown is -1: the file position, or the end when appending */
+    sqe->addr = (uint64_t)(uintptr_t)op->buffer;
+    sqe->len = op->length > INT32_MAX ? INT32_MAX & ~4095u : (uint32_t)op->length;
+    sqe->rw_flags = blocking_rwf(op);
+    if (buffer >= 0) {
+        sqe->opcode = write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
+        sqe->buf_index = (uint16_t)buffer;
+    } else if (state->has_read) {
+        sqe->opcode = write ? IORING_OP_WRITE : IORING_OP_READ;
+    } else {
+        iov = &state->iovs[op->slot_index];
+        *iov = (struct iovec){.iov_base = op->buffer, .iov_len = op->length};
+        sqe->opcode = write ? IORING_OP_WRITEV : IORING_OP_READV;
+        sqe->addr = (uint64_t)(uintptr_t)iov;
+        sqe->len = 1;
+    }
+}
+
+/* Ranges that a file takes as fallocate; a block device's need an ioctl: blocking_run's. */
+static int prepare_range(const struct uring_state *state, struct io_uring_sqe *sqe,
+                         const struct engine_op *op)
+{
+    bool device =
+        op->target < state->env->target_count && state->env->targets[op->target].block_device;
+
+    if (device || !state->has_fallocate)
+        return -EOPNOTSUPP;
+    sqe->opcode = IORING_OP_FALLOCATE;
+    sqe->off = op->offset;
+    sqe->addr = op->length;
+    if (op->kind == TRACE_FALLOCATE)
+        sqe->len = op->arg;
+    else if (op->kind == TRACE_DISCARD)
+        sqe->len = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    else
+        sqe->len = FALLOC_FL_ZERO_RANGE | (op->arg & FALLOC_FL_KEEP_SIZE);
+    return 0;
+}
+
+/* Fills sqe. -EOPNOTSUPP: this kernel's io_uring cannot, blocking_run does it. */
+static int prepare(const struct uring_state *state, struct io_uring_sqe *sqe,
+                   struct engine_op *op)
+{
+    int err = 0;
+
+    memset(sqe, 0, sizeof(*sqe));
+    sqe->fd = state->fixed_files ? (int)op->target : op->fd;
+    sqe->flags = state->sqe_flags;
+    sqe->user_data = (uint64_t)(uintptr_t)op;
+    switch (op->kind) {
+    case TRACE_READ:
+    case TRACE_WRITE: prepare_transfer(state, sqe, op); break;
+    case TRACE_FSYNC:
+    case TRACE_FLUSH: sqe->opcode = IORING_OP_FSYNC; break;
+    case TRACE_FDATASYNC:
+        sqe->opcode = IORING_OP_FSYNC;
+        sqe->fsync_flags = IORING_FSYNC_DATASYNC;
+        break;
+    case TRACE_SYNC_RANGE:
+        if (op->length > UINT32_MAX)
+            return -EOPNOTSUPP;
+        sqe->opcode = IORING_OP_SYNC_FILE_RANGE;
+        sqe->off = op->offset;
+        sqe->len = (uint32_t)op->length;
+        sqe->sync_range_flags = op->arg ? op->arg
+                                        : SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                              SYNC_FILE_RANGE_WAIT_AFTER;
+        break;
+    case TRACE_READAHEAD:
+        if (!state->has_fadvise || op->length > UINT32_MAX)
+            return -EOPNOTSUPP;
+        sqe->opcode = IORING_OP_FADVISE;
+        sqe->off = op->offset;
+        sqe->len = (uint32_t)op->length;
+        sqe->fadvise_advice = POSIX_FADV_WILLNEED;
+        break;
+    default: err = prepare_range(state, sqe, op); break;
+    }
+    return err;
+}
+
+static bool polled(const struct uring_state *state, const struct engine_op *op)
+{
+    return state->other.fd < 0 || op->kind == TRACE_READ || op->kind == TRACE_WRITE;
+}
+
+static void finish_locally(struct uring_state *state, struct engine_op *op)
+{
+    op->result = blocking_run(op, state->env);
+    state->local[state->local_count++] = op;
+}
+
+/* Takes back what the kernel did not consume; not with SQPOLL, where all is consumed. */
+static void ring_take_back(struct ring *ring)
+{
+    ring->tail = __atomic_load_n(ring->sq_head, __ATOMIC_ACQUIRE);
+    __atomic_store_n(ring->sq_tail, ring->tail, __ATOMIC_RELEASE);
+}
+
+static int sqpoll_publish(struct ring *ring, unsigned int count)
+{
+    /* Sequentially consistent: the tail must be seen before the flag is read, or both sides
+     * could sleep. */
+    __atomic_store_n(ring->sq_tail, ring->tail, __ATOMIC_SEQ_CST);
+    ring->in_flight += count;
+    if (__atomic_load_n(ring->sq_flags, __ATOMIC_SEQ_CST) & IORING_SQ_NEED_WAKEUP)
+        ring_enter(ring, count, 0, IORING_ENTER_SQ_WAKEUP, UINT64_MAX);
+    return (int)count;
+}
+
+/*
+ * Publishes the count entries prepared on ring and enters the kernel, waiting there for min
+ * completions when wait is set. How many it consumed; the rest is taken back. 0 = try later.
+ */
+static int ring_publish(struct ring *ring, unsigned int count, bool wait, unsigned int min,
+                        uint64_t timeout_ns)
+{
+    unsigned int flags = wait ? IORING_ENTER_GETEVENTS : 0, consumed = 0;
+    int n;
+
+    if (ring->setup_flags & IORING_SETUP_SQPOLL)
+        return sqpoll_publish(ring, count);
+    __atomic_store_n(ring->sq_tail, ring->tail, __ATOMIC_RELEASE);
+    while (consumed < count) {
+        n = ring_enter(ring, count - consumed, min, flags, timeout_ns);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0) {
+            ring_take_back(ring);
+            if (n == 0 || n == -EAGAIN || n == -EBUSY || n == -ENOMEM || n == -ETIME ||
+                consumed)
+                break;
+            return n;
+        }
+        consumed += (unsigned int)n;
+        ring->in_flight += (unsigned int)n;
+    }
+    return (int)consumed;
+}
+
+/* Prepares a run of ops that go the same way. How many; *ret_ring is theirs, NULL = locally. */
+static unsigned int prepare_run(struct uring_state *state, struct engine_op **ops,
+                                unsigned int count, struct ring **ret_ring)
+{
+    struct ring *ring = polled(state, ops[0]) ? &state->main : &state->other;
+    unsigned int space =
+        ring->sq_entries - (ring->tail - __atomic_load_n(ring->sq_head, __ATOMIC_ACQUIRE));
+    unsigned int prepared = 0;
+
+    *ret_ring = ring;
+    while (prepared < count && prepared < space &&
+           polled(state, ops[prepared]) == (ring == &state->main)) {
+        if (prepare(state, &ring->sqes[ring->tail & ring->sq_mask], ops[prepared])) {
+            if (prepared == 0) {
+                finish_locally(state, ops[0]);
+                *ret_ring = NULL;
+                return 1;
+            }
+            break;
+        }
+        ring->tail++;
+        prepared++;
+    }
+    return prepared;
+}
+
+/* The call that hands over the last op also waits for min completions, unless min is 0. */
+static int submit_runs(struct uring_state *state, struct engine_op **ops, unsigned int count,
+                       unsigned int min, uint64_t timeout_ns)
+{
+    unsigned int taken = 0, run;
+    struct ring *ring;
+    bool wait;
+    int n;
+
+    while (taken < count) {
+        run = prepare_run(state, ops + taken, count - taken, &ring);
+        if (run == 0)
+            break;
+        if (!ring) {
+            taken += run;
+            continue;
+        }
+        /* Those executed here are complete: only the others can be waited for. */
+        wait = min > state->local_count && taken + run == count;
+        n = ring_publish(ring, run, wait, wait ? min - state->local_count : 0, timeout_ns);
+        if (n < 0)
+            return n;
+        taken += (unsigned int)n;
+        if ((unsigned int)n < run)
+            break;
+    }
+    return taken > 0 || count == 0 ? (int)taken : -EAGAIN;
+}
+
+static int uring_submit(void *opaque, struct engine_op **ops, unsigned int count)
+{
+    return submit_runs(opaque, ops, count, 0, UINT64_MAX);
+}
+
+/* ---- completion
+ * ---------------------------------------------------------------------------------- */
+
+static unsigned int take_ready(struct uring_state *state, struct engine_op **done,
+                               unsigned int max)
+{
+    unsigned int count = 0;
+
+    while (state->local_count > 0 && count < max)
+        done[count++] = state->local[--state->local_count];
+    count += ring_reap(&state->main, done + count, max - count);
+    if (state->other.fd >= 0)
+        count += ring_reap(&state->other, done + count, max - count);
+    return count;
+}
+
+/* Without a call the completions of a deferring or polling ring would never appear. */
+static bool must_enter(const struct ring *ring)
+{
+    if (ring->in_flight == 0)
+        return false;
+    if (ring->setup_flags & IORING_SETUP_IOPOLL)
+        return true;
+    if (!(ring->setup_flags & (IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN)))
+        return false;
+    if (!(ring->setup_flags & IORING_SETUP_TASKRUN_FLAG))
+        return true;
+    return __atomic_load_n(ring->sq_flags, __ATOMIC_RELAXED) & IORING_SQ_TASKRUN;
+}
+
+/* Makes completions appear that need a call for it. 0 or -errno. */
+static int look(struct uring_state *state)
+{
+    int err = must_enter(&state->main) ? ring_wait(&state->main, 0, 0) : 0;
+
+    if (err >= 0 && state->other.fd >= 0 && must_enter(&state->other))
+        err = ring_wait(&state->other, 0, 0);
+    return err < 0 ? err : 0;
+}
+
+/* As ring_wait, on whichever ring has ops; with both busy neither may be slept on alone. */
+static int wait_some(struct uring_state *state, unsigned int min, uint64_t timeout_ns)
+{
+    bool other = state->other.fd >= 0 && state->other.in_flight > 0;
+
+    if (other && state->main.in_flight > 0)
+        return look(state);
+    return ring_wait(other ? &state->other : &state->main, min, timeout_ns);
+}
+
+static int uring_reap(void *opaque, struct engine_op **done, unsigned int min, unsigned int max,
+                      uint64_t timeout_ns)
+{
+    struct uring_state *state = opaque;
+    const struct clock *clock = state->env->clock;
+    bool timed = timeout_ns != UINT64_MAX;
+    uint64_t now_ns = 0, deadline_ns = 0;
+    unsigned int count = take_ready(state, done, max);
+    int err;
+
+    if (count > 0 && count >= min)
+        return (int)count;
+    if (min == 0 || timeout_ns == 0) {
+        err = look(state);
+        return err ? err : (int)(count + take_ready(state, done + count, max - count));
+    }
+    if (timed) {
+        now_ns = clock_now_ns(clock);
+        deadline_ns = now_ns + timeout_ns;
+    }
+    while (count < min && (!timed || now_ns < deadline_ns)) {
+        err = wait_some(state, min - count, timed ? deadline_ns - now_ns : UINT64_MAX);
+        if (err < 0)
+            return err;
+        count += take_ready(state, done + count, max - count);
+        if (err > 0)
+            break;
+        if (timed)
+            now_ns = clock_now_ns(clock);
+    }
+    return (int)count;
+}
+
+static int uring_submit_reap(void *opaque, struct engine_op **ops, unsigned int count,
+                             int *ret_taken, struct engine_op **done, unsigned int min,
+                             unsigned int max, uint64_t timeout_ns)
+{
+    struct uring_state *state = opaque;
+    bool one_call = state->other.fd < 0 && !(state->main.setup_flags & IORING_SETUP_IOPOLL) &&
+                    (timeout_ns == UINT64_MAX || (state->main.features & IORING_FEAT_EXT_ARG));
+    int taken = submit_runs(state, ops, count, one_call ? min : 0, timeout_ns);
+
+    *ret_taken = taken;
+    if (taken < 0 && taken != -EAGAIN)
+        return taken;
+    /* With all there already this makes no second call. */
+    return uring_reap(state, done, min, max, timeout_ns);
+}
+
+static int uring_probe(char *reason, size_t reason_size)
+{
+    struct io_uring_params params = {0};
+    int fd = io_uring_setup(1, &params);
+
+    if (fd >= 0) {
+        close(fd);
+        return 0;
+    }
+    snprintf(reason, reason_size, "%s",
+             fd == -ENOSYS  ? "this kernel has no io_uring"
+             : fd == -EPERM ? "not permitted (kernel.io_uring_disabled, or a seccomp filter)"
+                            : strerror(-fd));
+    return fd;
+}
+
+static void uring_capacity(const void *conf, uint32_t depth, struct engine_capacity *ret)
+{
+    ret->memory_bytes = (uint64_t)power_of_two(depth) *
+                        (sizeof(struct io_uring_sqe) + sizeof(struct io_uring_cqe) + 256);
+}
+
+#endif
+
+const struct engine engine_io_uring = {
+    .name = "io_uring",
+    .summary = "io_uring: registered files and buffers, one call to submit and wait",
+    .help = "What the kernel grants of the features below is in the report. Ops with flags use "
+            "RWF_ flags; preflush cannot be expressed. Discards and zeroes of files are "
+            "fallocate ops; those of block devices are ioctls executed at submission.",
+    .opts = uring_opts,
+    .conf_size = sizeof(struct uring_conf),
+    .ops = URING_OPS,
+#if HAVE_LIB
+    .probe = uring_probe,
+    .open = uring_open,
+    .submit = uring_submit,
+    .reap = uring_reap,
+    .close = uring_close,
+    .submit_reap = uring_submit_reap,
+    .capacity = uring_capacity,
+#else
+    .unavailable = "built without liburing",
+#endif
+};
