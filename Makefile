@@ -33,6 +33,8 @@ PKG_io_uring := liburing
 PKG_libaio   := libaio
 PKG_with_bpf := libbpf
 PKG_with_block := libbpf
+PKG_bpf_loader := libbpf
+PKG_witness  := libbpf
 # Debian's libaio has no .pc file: found by its header.
 HEADER_libaio := libaio.h
 LIBS_libaio   := -laio
@@ -47,8 +49,9 @@ WITHOUT ?=
 with_pkg := $(patsubst PKG_%,%,$(filter PKG_%,$(.VARIABLES)))
 $(foreach p,$(sort $(foreach n,$(with_pkg),$(PKG_$(n)))),$(eval LIBS_OF_$(p) := $(if $(filter $(p),$(WITHOUT)),,$(call pkg_libs,$(p)))))
 have_names := $(foreach n,$(with_pkg),$(if $(LIBS_OF_$(PKG_$(n))),$(n)))
-engine_libs := $(sort $(foreach n,$(filter-out with_%,$(have_names)),$(LIBS_OF_$(PKG_$(n)))))
-capture_libs := $(sort $(foreach n,$(filter with_%,$(have_names)),$(LIBS_OF_$(PKG_$(n)))))
+bpf_names := with_% bpf_% witness
+engine_libs := $(sort $(foreach n,$(filter-out $(bpf_names),$(have_names)),$(LIBS_OF_$(PKG_$(n)))))
+capture_libs := $(sort $(foreach n,$(filter $(bpf_names),$(have_names)),$(LIBS_OF_$(PKG_$(n)))))
 
 # ---- sources ---------------------------------------------------------------------------------
 src_of = $(sort $(wildcard $(1)/*.c))
@@ -58,7 +61,7 @@ traces_src  := $(call src_of,traces)
 engines_src := $(call src_of,engines)
 convert_src := $(filter-out convert/main.c,$(call src_of,convert))
 replay_src  := $(filter-out replay/main.c replay/compare_main.c,$(call src_of,replay))
-bpf_src     := $(sort $(wildcard capture/*.bpf.c))
+bpf_src     := $(sort $(wildcard capture/*.bpf.c tests/bench/*.bpf.c))
 preload_src := $(sort $(wildcard capture/preload_*.c))
 capture_src := $(filter-out capture/main.c $(bpf_src) $(preload_src),$(call src_of,capture))
 
@@ -104,7 +107,7 @@ tables := $(foreach t,engines importers exporters recorders,$(BUILD)/gen/$(t).de
 $(BUILD)/%.o: %.c | $(tables)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(need_cflags) $(if $(filter $(notdir $*),$(have_names)),-DHAVE_LIB=1,-DHAVE_LIB=0) \
-	    $(if $(filter capture/$(notdir $*).bpf.c,$(bpf_src)),-DBPF_OBJECT='"$(BUILD)/capture/$(notdir $*).bpf.o"') \
+	    $(if $(filter $*.bpf.c,$(bpf_src)),-DBPF_OBJECT='"$(BUILD)/$*.bpf.o"') \
 	    -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.pic.o: %.c
@@ -118,7 +121,8 @@ $(BUILD)/convert/exporter.o: $(BUILD)/gen/exporters.def
 $(BUILD)/capture/recorder.o: $(BUILD)/gen/recorders.def
 
 # A recorder's BPF object is embedded with .incbin; without clang or libbpf it says so at run time.
-BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -I.
+# The kernel's user headers need the architecture's folder, which clang leaves out for this target.
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -ffreestanding -Wall -I. -I/usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)
 bpf_arch := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 $(BUILD)/%.bpf.o: %.bpf.c
 	@mkdir -p $(@D)
@@ -156,7 +160,7 @@ $(BUILD)/libiotape-preload.so: $(patsubst %.c,$(BUILD)/%.pic.o,$(preload_src))
 # ---- tests -----------------------------------------------------------------------------------
 test_src := $(sort $(wildcard tests/unit_*.c tests/conform_*.c))
 fuzz_src := $(sort $(wildcard tests/fuzz_*.c))
-prog_src := $(sort $(wildcard tests/prog_*.c tests/bench/*.c))
+prog_src := $(filter-out $(bpf_src),$(sort $(wildcard tests/prog_*.c tests/bench/*.c)))
 test_bin := $(patsubst %.c,$(BUILD)/%,$(test_src))
 fuzz_bin := $(patsubst %.c,$(BUILD)/%,$(fuzz_src))
 prog_bin := $(patsubst %.c,$(BUILD)/%,$(prog_src))

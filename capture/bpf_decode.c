@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/bpf_decode.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "capture/bpf_flight.h"
+#include "capture/bpf_op.h"
+#include "capture/bpf_path.h"
+
+struct decode_file {
+    uint32_t number; /* in the session's table */
+    char *path;
+    struct trace_file facts; /* path unset */
+};
+
+struct decode_thread {
+    uint32_t pid, stream;
+    char *paths[BPF_PATH_WHICH]; /* arguments of the next op */
+    uint64_t raw_batch, batch;
+    struct flight_list submitted; /* of the io_submit that has not returned yet */
+};
+
+void bpf_decode_init(struct bpf_decode *self, struct session *session)
+{
+    memset(self, 0, sizeof(*self));
+    self->session = session;
+    bpf_table_init(&self->files);
+    bpf_table_init(&self->threads);
+    bpf_table_init(&self->flights);
+    bpf_table_init(&self->paths);
+    self->next_batch = 1;
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+static struct bpf_table_key file_table_key(const struct bpf_file_key *key)
+{
+    return (struct bpf_table_key){key->inode, key->device, key->generation};
+}
+
+static uint8_t kind_of_mode(uint32_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return TRACE_FILE_REGULAR;
+    case S_IFBLK:
+        return TRACE_FILE_BLOCK;
+    case S_IFDIR:
+        return TRACE_FILE_DIRECTORY;
+    case S_IFCHR:
+        return TRACE_FILE_CHAR;
+    case S_IFIFO:
+        return TRACE_FILE_PIPE;
+    case S_IFSOCK:
+        return TRACE_FILE_SOCKET;
+    default:
+        return TRACE_FILE_OTHER;
+    }
+}
+
+static struct bpf_table_key path_table_key(const char *path)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+    for (; *path; path++)
+        hash = (hash ^ (unsigned char)*path) * UINT64_C(0x100000001b3);
+    return (struct bpf_table_key){hash, 0, 0};
+}
+
+/* The file that has this name now, or NULL. */
+static struct decode_file *file_named(const struct bpf_decode *self, const char *path)
+{
+    struct decode_file *file = bpf_table_find(&self->paths, path_table_key(path));
+
+    return file && strcmp(file->path, path) == 0 ? file : NULL;
+}
+
+/* Enters path with facts into the session's table and makes it the name of file. */
+static int file_name(struct bpf_decode *self, struct decode_file *file, const char *path)
+{
+    struct trace_file facts = file->facts;
+    uint32_t number;
+    char *copy;
+    int rc;
+
+    if (file->path && strcmp(file->path, path) == 0)
+        return 0;
+    facts.path = path;
+    rc = session_file(self->session, &facts, &number);
+    if (rc)
+        return rc;
+    copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    if (file->path && file_named(self, file->path) == file)
+        bpf_table_remove(&self->paths, path_table_key(file->path));
+    free(file->path);
+    file->path = copy;
+    file->number = number;
+    return bpf_table_put(&self->paths, path_table_key(path), file);
+}
+
+static struct decode_file *file_new(struct bpf_decode *self, const struct bpf_file_key *key)
+{
+    struct decode_file *file = calloc(1, sizeof(*file));
+
+    if (!file || bpf_table_put(&self->files, file_table_key(key), file) != 0) {
+        free(file);
+        return NULL;
+    }
+    file->facts = (struct trace_file){.size_bytes = TRACE_UNKNOWN_U64,
+                                      .inode = key->inode,
+                                      .device = key->device,
+                                      .ops = TRACE_UNKNOWN_U64,
+                                      .bytes = TRACE_UNKNOWN_U64,
+                                      .max_end = TRACE_UNKNOWN_U64};
+    return file;
+}
+
+static void facts_fill(struct trace_file *facts, const struct bpf_event_file *event)
+{
+    facts->kind = kind_of_mode(event->mode);
+    facts->mode = event->mode & 07777;
+    facts->size_bytes = event->size_bytes;
+    if (facts->kind == TRACE_FILE_BLOCK)
+        facts->device = event->rdev;
+    if (facts->kind == TRACE_FILE_REGULAR && event->blocks * 512 < event->size_bytes)
+        facts->flags |= TRACE_FILE_SPARSE;
+}
+
+static int file_event(struct bpf_decode *self, const struct bpf_event_file *event, size_t size)
+{
+    struct decode_file *file = bpf_table_find(&self->files, file_table_key(&event->key));
+    const char *text = (const char *)(event + 1);
+    size_t bytes = event->path_bytes;
+    int rc;
+
+    if (sizeof(*event) + bytes > size || (bytes && text[bytes - 1] != '\0'))
+        return -EBADMSG;
+    if (!file)
+        file = file_new(self, &event->key);
+    if (!file)
+        return -ENOMEM;
+    if (!file->path)
+        facts_fill(&file->facts, event);
+    if (event->head.flags & BPF_FILE_PSEUDO)
+        rc = snprintf(self->path, sizeof(self->path), "%s", bytes ? text : "");
+    else
+        rc = bpf_path_from_components(text, bytes, self->path, sizeof(self->path));
+    return rc < 0 ? rc : file_name(self, file, self->path);
+}
+
+/* The number of an op's file. One whose path was lost with the ring full is named by inode. */
+static int file_number(struct bpf_decode *self, const struct bpf_file_key *key, uint32_t *ret_number)
+{
+    struct decode_file *file;
+    int rc = 0;
+
+    *ret_number = TRACE_NONE_U32;
+    if (!key->inode && !key->device)
+        return 0;
+    file = bpf_table_find(&self->files, file_table_key(key));
+    if (!file) {
+        file = file_new(self, key);
+        if (!file)
+            return -ENOMEM;
+        snprintf(self->path, sizeof(self->path), "inode:%u:%u:%llu", key->device >> 20,
+                 key->device & 0xfffff, (unsigned long long)key->inode);
+        rc = file_name(self, file, self->path);
+    }
+    *ret_number = file->number;
+    return rc;
+}
+
+/* A file known by its path alone: arguments of name-space calls. */
+static int file_by_path(struct bpf_decode *self, const char *path, uint8_t kind, uint32_t *ret_number)
+{
+    struct trace_file facts = {.path = path,
+                               .size_bytes = TRACE_UNKNOWN_U64,
+                               .kind = kind,
+                               .ops = TRACE_UNKNOWN_U64,
+                               .bytes = TRACE_UNKNOWN_U64,
+                               .max_end = TRACE_UNKNOWN_U64};
+    struct decode_file *file = file_named(self, path);
+
+    if (!file)
+        return session_file(self->session, &facts, ret_number);
+    *ret_number = file->number;
+    return 0;
+}
+
+/* After a rename the file, or all files of the folder, have the new name. */
+static int files_renamed(struct bpf_decode *self, const char *from, const char *to)
+{
+    size_t length = strlen(from), at = 0;
+    struct decode_file *file = file_named(self, from);
+    char text[BPF_PATH_MAX * 2];
+    int rc = 0;
+
+    if (file)
+        return file_name(self, file, to);
+    while (!rc && (file = bpf_table_next(&self->files, &at, NULL))) {
+        if (!file->path || strncmp(file->path, from, length) != 0 ||
+            file->path[length] != '/')
+            continue;
+        if ((size_t)snprintf(text, sizeof(text), "%s%s", to, file->path + length) < sizeof(text))
+            rc = file_name(self, file, text);
+    }
+    return rc;
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+static struct decode_thread *thread_make(struct bpf_decode *self, uint32_t pid, uint32_t tid)
+{
+    struct bpf_table_key key = {tid, 0, 0};
+    struct decode_thread *thread = bpf_table_find(&self->threads, key);
+
+    if (thread)
+        return thread;
+    thread = calloc(1, sizeof(*thread));
+    if (!thread || bpf_table_put(&self->threads, key, thread) != 0) {
+        free(thread);
+        return NULL;
+    }
+    thread->pid = pid;
+    thread->stream = TRACE_NONE_U32;
+    return thread;
+}
+
+/* The thread of an op; its announcement may have been lost with the ring full. */
+static int thread_of(struct bpf_decode *self, const struct bpf_event *head,
+                     struct decode_thread **ret_thread)
+{
+    struct decode_thread *thread = thread_make(self, head->pid, head->tid);
+
+    if (!thread)
+        return -ENOMEM;
+    *ret_thread = thread;
+    if (thread->stream != TRACE_NONE_U32)
+        return 0;
+    return session_stream(self->session, head->pid, head->tid, 0, "", &thread->stream);
+}
+
+static int thread_event(struct bpf_decode *self, const struct bpf_event_task *event)
+{
+    struct decode_thread *thread = thread_make(self, event->head.pid, event->head.tid);
+    char comm[sizeof(event->comm) + 1];
+
+    if (!thread)
+        return -ENOMEM;
+    memcpy(comm, event->comm, sizeof(event->comm));
+    comm[sizeof(event->comm)] = '\0';
+    return session_stream(self->session, event->head.pid, event->head.tid, event->ppid, comm,
+                          &thread->stream);
+}
+
+static void thread_free(struct decode_thread *thread)
+{
+    for (int i = 0; i < BPF_PATH_WHICH; i++)
+        free(thread->paths[i]);
+    free(thread);
+}
+
+static int path_event(struct bpf_decode *self, const struct bpf_event_path *event, size_t size)
+{
+    struct decode_thread *thread;
+    const char *text = (const char *)event + sizeof(struct bpf_event_file);
+    unsigned int which = event->head.kind;
+    int rc = thread_of(self, &event->head, &thread);
+
+    if (rc)
+        return rc;
+    if (which >= BPF_PATH_WHICH || sizeof(struct bpf_event_file) + event->path_bytes > size)
+        return -EBADMSG;
+    free(thread->paths[which]);
+    thread->paths[which] = NULL;
+    if (which == BPF_PATH_BASE || which == BPF_PATH_BASE2) {
+        rc = bpf_path_from_components(text, event->path_bytes, self->path, sizeof(self->path));
+        if (rc < 0)
+            return rc;
+        thread->paths[which] = strdup(self->path);
+    } else {
+        thread->paths[which] = strndup(text, event->path_bytes);
+    }
+    return thread->paths[which] ? 0 : -ENOMEM;
+}
+
+/* Takes the thread's argument `which` as an absolute path into out; false when it is missing. */
+static bool path_take(struct decode_thread *thread, unsigned int which, char *out, size_t out_size)
+{
+    char *base = thread->paths[which], *text = thread->paths[which + 1];
+    bool have = text && (text[0] == '/' || base) && text[0] &&
+                bpf_path_join(base, text, out, out_size) >= 0;
+
+    free(base);
+    free(text);
+    thread->paths[which] = thread->paths[which + 1] = NULL;
+    return have;
+}
+
+/* ---- ops --------------------------------------------------------------------------------- */
+
+/* Paths of name-space ops: the files, and what the op did to the names. */
+static int op_paths(struct bpf_decode *self, struct decode_thread *thread, struct trace_op *op)
+{
+    bool have = path_take(thread, BPF_PATH_BASE, self->path, sizeof(self->path));
+    bool have2 = path_take(thread, BPF_PATH_BASE2, self->base, sizeof(self->base));
+    uint8_t kind = op->kind == TRACE_MKDIR || op->kind == TRACE_RMDIR ? TRACE_FILE_DIRECTORY
+                                                                      : TRACE_FILE_UNKNOWN;
+    int rc = 0;
+
+    if (have && op->file == TRACE_NONE_U32)
+        rc = file_by_path(self, self->path, kind, &op->file);
+    if (!rc && have2)
+        rc = file_by_path(self, self->base, kind, &op->file2);
+    return rc;
+}
+
+static uint64_t thread_batch(struct bpf_decode *self, struct decode_thread *thread, uint64_t raw)
+{
+    if (!raw)
+        return TRACE_UNKNOWN_U64;
+    if (raw != thread->raw_batch) {
+        thread->raw_batch = raw;
+        thread->batch = self->next_batch++;
+    }
+    return thread->batch;
+}
+
+static int op_prepare(struct bpf_decode *self, const struct bpf_event_op *event,
+                      struct decode_thread *thread, struct trace_op *op)
+{
+    int rc = file_number(self, &event->file, &op->file);
+
+    if (rc)
+        return rc;
+    op->stream = thread->stream;
+    op->batch = thread_batch(self, thread, event->batch);
+    switch (event->head.class) {
+    case BPF_CLASS_OPEN:
+    case BPF_CLASS_PATH:
+    case BPF_CLASS_PATHS:
+        return op_paths(self, thread, op);
+    default:
+        return 0;
+    }
+}
+
+static int op_renamed(struct bpf_decode *self, const struct trace_op *op)
+{
+    /* self->path and self->base still hold the names that op_paths took. */
+    if (op->kind != TRACE_RENAME || op->result != 0 || op->file == TRACE_NONE_U32 ||
+        op->file2 == TRACE_NONE_U32)
+        return 0;
+    return files_renamed(self, self->path, self->base);
+}
+
+static int op_event(struct bpf_decode *self, const struct bpf_event_op *event)
+{
+    struct decode_thread *thread;
+    struct trace_op op;
+    int rc = thread_of(self, &event->head, &thread);
+
+    if (rc || !bpf_op_fill(event, &op))
+        return rc;
+    rc = op_prepare(self, event, thread, &op);
+    if (!rc)
+        rc = session_op(self->session, &op);
+    return rc ? rc : op_renamed(self, &op);
+}
+
+/* A transfer between a recorded file and something else is a read or a write of the file. */
+static int copy_event(struct bpf_decode *self, const struct bpf_event_copy *event)
+{
+    struct decode_thread *thread;
+    struct trace_op op;
+    uint32_t file2;
+    int rc = thread_of(self, &event->op.head, &thread);
+
+    if (rc || !bpf_op_fill(&event->op, &op))
+        return rc;
+    rc = op_prepare(self, &event->op, thread, &op);
+    if (!rc)
+        rc = file_number(self, &event->file2, &file2);
+    if (rc)
+        return rc;
+    if (op.file != TRACE_NONE_U32 && file2 != TRACE_NONE_U32) {
+        op.file2 = file2;
+    } else if (op.file != TRACE_NONE_U32) {
+        op.kind = TRACE_READ;
+        op.flags |= TRACE_F_DERIVED;
+    } else {
+        op.kind = TRACE_WRITE;
+        op.flags |= TRACE_F_DERIVED;
+        op.file = file2;
+        op.offset = event->offset2;
+    }
+    return session_op(self->session, &op);
+}
+
+/* ---- asynchronous ops -------------------------------------------------------------------- */
+
+static struct bpf_table_key flight_key(const struct bpf_event *head, uint64_t cookie,
+                                       uint64_t context)
+{
+    /* libaio names are user addresses, which other processes have too. */
+    return (struct bpf_table_key){cookie, context,
+                                  head->api == TRACE_API_LIBAIO ? head->pid : UINT64_C(1) << 32};
+}
+
+static int flight_end(struct bpf_decode *self, struct flight *flight)
+{
+    int rc = session_op(self->session, &flight->op);
+
+    free(flight);
+    return rc;
+}
+
+static int submit_returned(struct bpf_decode *self, struct decode_thread *thread, int64_t taken,
+                           uint64_t now_ns)
+{
+    struct flight *flight;
+    int rc = 0;
+
+    while ((flight = flight_list_pop(&thread->submitted))) {
+        int end;
+
+        flight->submitting = false;
+        if (now_ns)
+            flight->op.submit_ns = now_ns - (uint64_t)flight->op.issue_ns;
+        if (flight->done) {
+            end = flight_end(self, flight);
+            rc = rc ? rc : end;
+        } else if ((int64_t)flight->index >= taken) { /* the kernel did not take it */
+            bpf_table_remove(&self->flights, flight->key);
+            free(flight);
+        }
+    }
+    return rc;
+}
+
+/* An op of the same name is still there: its end was lost, or made no event. */
+static int flight_forget(struct bpf_decode *self, struct flight *flight)
+{
+    bpf_table_remove(&self->flights, flight->key);
+    flight->done = true;
+    return flight->submitting ? 0 : flight_end(self, flight);
+}
+
+static int submit_event(struct bpf_decode *self, const struct bpf_event_op *event)
+{
+    struct decode_thread *thread;
+    struct flight *flight, *stale;
+    int rc = thread_of(self, &event->head, &thread);
+
+    if (rc)
+        return rc;
+    if (event->head.api == TRACE_API_LIBAIO && event->head.flags & BPF_OP_FIRST)
+        rc = submit_returned(self, thread, INT64_MAX, 0); /* its return was lost */
+    if (rc)
+        return rc;
+    flight = calloc(1, sizeof(*flight));
+    if (!flight)
+        return -ENOMEM;
+    if (!bpf_op_fill(event, &flight->op)) {
+        free(flight);
+        return 0;
+    }
+    flight->key = flight_key(&event->head, event->cookie, event->context);
+    stale = bpf_table_find(&self->flights, flight->key);
+    rc = stale ? flight_forget(self, stale) : 0;
+    if (!rc)
+        rc = op_prepare(self, event, thread, &flight->op);
+    if (!rc && (flight->op.kind == TRACE_RENAME)) {
+        flight->from = strdup(self->path);
+        flight->to = strdup(self->base);
+    }
+    if (!rc)
+        rc = bpf_table_put(&self->flights, flight->key, flight);
+    if (rc) {
+        free(flight->from);
+        free(flight->to);
+        free(flight);
+        return rc;
+    }
+    if (event->head.api == TRACE_API_LIBAIO) {
+        flight->submitting = true;
+        flight->index = (uint32_t)event->extra;
+        flight_list_push(&thread->submitted, flight);
+    }
+    return 0;
+}
+
+static int complete_event(struct bpf_decode *self, const struct bpf_event_complete *event)
+{
+    struct bpf_table_key key = flight_key(&event->head, event->cookie, event->context);
+    struct flight *flight = bpf_table_remove(&self->flights, key);
+    int rc = 0;
+
+    if (!flight) /* a kind that is not recorded, or begun before the capture */
+        return 0;
+    flight->op.latency_ns = event->time_ns - (uint64_t)flight->op.issue_ns;
+    flight->op.completion = event->head.flags & BPF_OP_EXACT ? TRACE_COMPLETION_EXACT
+                                                             : TRACE_COMPLETION_UPPER;
+    flight->op.result = bpf_op_result(flight->op.kind, event->result);
+    flight->done = true;
+    if (flight->from && flight->to && flight->op.result == 0)
+        rc = files_renamed(self, flight->from, flight->to);
+    free(flight->from);
+    free(flight->to);
+    flight->from = flight->to = NULL;
+    if (rc || flight->submitting)
+        return rc;
+    return flight_end(self, flight);
+}
+
+/* The context or the process has ended: what had not completed never tells. */
+static int flights_gone(struct bpf_decode *self, uint32_t pid, uint64_t context)
+{
+    struct flight *flight;
+    size_t at = 0;
+    int rc = 0;
+
+    while (!rc && (flight = bpf_table_next(&self->flights, &at, NULL)))
+        if (flight->key.c == pid && (!context || flight->key.b == context))
+            rc = flight_forget(self, flight);
+    return rc;
+}
+
+static int exit_event(struct bpf_decode *self, const struct bpf_event *event)
+{
+    struct bpf_table_key key = {event->tid, 0, 0};
+    struct decode_thread *thread = bpf_table_remove(&self->threads, key);
+    int rc = 0;
+
+    if (thread) {
+        rc = submit_returned(self, thread, INT64_MAX, 0);
+        thread_free(thread);
+    }
+    if (!rc && event->flags & 1)
+        rc = flights_gone(self, event->pid, 0);
+    return rc;
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+static size_t event_bytes(unsigned int type)
+{
+    static const size_t bytes[] = {
+        [BPF_EVENT_OP] = sizeof(struct bpf_event_op),
+        [BPF_EVENT_COPY] = sizeof(struct bpf_event_copy),
+        [BPF_EVENT_SUBMIT] = sizeof(struct bpf_event_op),
+        [BPF_EVENT_COMPLETE] = sizeof(struct bpf_event_complete),
+        [BPF_EVENT_SUBMITTED] = sizeof(struct bpf_event_complete),
+        [BPF_EVENT_GONE] = sizeof(struct bpf_event_complete),
+        [BPF_EVENT_FILE] = sizeof(struct bpf_event_file),
+        [BPF_EVENT_PATH] = sizeof(struct bpf_event_file),
+        [BPF_EVENT_THREAD] = sizeof(struct bpf_event_task),
+        [BPF_EVENT_FORK] = sizeof(struct bpf_event),
+        [BPF_EVENT_EXEC] = sizeof(struct bpf_event_task),
+        [BPF_EVENT_EXIT] = sizeof(struct bpf_event),
+    };
+
+    return type < sizeof(bytes) / sizeof(bytes[0]) ? bytes[type] : 0;
+}
+
+int bpf_decode_event(struct bpf_decode *self, const void *bytes, size_t size)
+{
+    const struct bpf_event *head = bytes;
+    const struct bpf_event_complete *complete = bytes;
+    struct decode_thread *thread;
+    size_t least;
+    int rc;
+
+    if (size < sizeof(*head))
+        return -EBADMSG;
+    least = event_bytes(head->type);
+    if (!least || size < least)
+        return -EBADMSG;
+    switch (head->type) {
+    case BPF_EVENT_OP:
+        return op_event(self, bytes);
+    case BPF_EVENT_COPY:
+        return copy_event(self, bytes);
+    case BPF_EVENT_SUBMIT:
+        return submit_event(self, bytes);
+    case BPF_EVENT_COMPLETE:
+        return complete_event(self, bytes);
+    case BPF_EVENT_SUBMITTED:
+        rc = thread_of(self, head, &thread);
+        return rc ? rc : submit_returned(self, thread, complete->result, complete->time_ns);
+    case BPF_EVENT_GONE:
+        return flights_gone(self, head->pid, complete->context);
+    case BPF_EVENT_FILE:
+        return file_event(self, bytes, size);
+    case BPF_EVENT_PATH:
+        return path_event(self, bytes, size);
+    case BPF_EVENT_THREAD:
+    case BPF_EVENT_EXEC:
+        return thread_event(self, bytes);
+    case BPF_EVENT_EXIT:
+        return exit_event(self, head);
+    default:
+        return 0;
+    }
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+int bpf_decode_running(struct bpf_decode *self, uint32_t tid, const struct bpf_thread *thread,
+                       const struct bpf_call *call)
+{
+    struct bpf_event_op event = {
+        .head = {.type = BPF_EVENT_OP, .kind = call->kind, .api = TRACE_API_SYNC,
+                 .class = call->class, .pid = thread->pid, .tid = tid},
+        .issue_ns = thread->enter_ns,
+        .done_ns = thread->enter_ns,
+        .offset = thread->args[call->offset & 7],
+        .length = thread->args[call->length & 7],
+        .file = thread->key,
+        .file_flags = thread->file_flags,
+        .call_flags = (uint32_t)thread->args[call->rwf & 7],
+        .extra = thread->args[call->extra & 7],
+    };
+    struct decode_thread *known;
+    struct trace_op op;
+    int rc;
+
+    if (call->class == BPF_CLASS_POSITION) {
+        event.offset = thread->position;
+        event.head.flags |= BPF_OP_POSITION;
+    } else if (call->class == BPF_CLASS_VECTOR) {
+        event.head.api = TRACE_API_VECTORED;
+        event.length = 0; /* the vector is the program's, which has gone on */
+        if (call->offset == BPF_ARG_NONE) {
+            event.offset = thread->position;
+            event.head.flags |= BPF_OP_POSITION;
+        }
+    } else if (call->class != BPF_CLASS_RANGE && call->class != BPF_CLASS_FD) {
+        return 0;
+    }
+    rc = thread_of(self, &event.head, &known);
+    if (rc || !bpf_op_fill(&event, &op))
+        return rc;
+    op.latency_ns = TRACE_UNKNOWN_U64;
+    op.result = TRACE_UNKNOWN_I64;
+    op.completion = TRACE_COMPLETION_UNKNOWN;
+    op.flags |= TRACE_F_INFLIGHT;
+    rc = op_prepare(self, &event, known, &op);
+    return rc ? rc : session_op(self->session, &op);
+}
+
+int bpf_decode_finish(struct bpf_decode *self)
+{
+    struct decode_thread *thread;
+    struct flight *flight;
+    size_t at = 0;
+    int rc = 0;
+
+    while (!rc && (thread = bpf_table_next(&self->threads, &at, NULL)))
+        rc = submit_returned(self, thread, INT64_MAX, 0);
+    at = 0;
+    while (!rc && (flight = bpf_table_next(&self->flights, &at, NULL))) {
+        flight->op.flags |= TRACE_F_INFLIGHT;
+        rc = flight_forget(self, flight);
+    }
+    return rc;
+}
+
+void bpf_decode_release(struct bpf_decode *self)
+{
+    struct decode_thread *thread;
+    struct decode_file *file;
+    struct flight *flight;
+    size_t at = 0;
+
+    while ((thread = bpf_table_next(&self->threads, &at, NULL))) {
+        while ((flight = flight_list_pop(&thread->submitted)))
+            if (flight->done)
+                free(flight);
+        thread_free(thread);
+    }
+    at = 0;
+    while ((flight = bpf_table_next(&self->flights, &at, NULL))) {
+        free(flight->from);
+        free(flight->to);
+        free(flight);
+    }
+    at = 0;
+    while ((file = bpf_table_next(&self->files, &at, NULL))) {
+        free(file->path);
+        free(file);
+    }
+    bpf_table_release(&self->files);
+    bpf_table_release(&self->threads);
+    bpf_table_release(&self->flights);
+    bpf_table_release(&self->paths);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's structs as far as the BPF programs look into them. Only names and types matter:
+ * the loader moves every access to where the running kernel has the field (CO-RE), so no
+ * kernel headers are needed to build.
+ *
+ * GET(value, type, pointer, field) reads a field: with one plain load where the kernel lets a
+ * pointer be cast (have_cast, 6.3 and newer), else through a helper call.
+ */
+#ifndef CAPTURE_BPF_KERNEL_H
+#define CAPTURE_BPF_KERNEL_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define KERNEL __attribute__((preserve_access_index))
+
+#define KERNEL_MODE_TYPE 0170000
+#define KERNEL_MODE_DIR 0040000
+#define KERNEL_MODE_REG 0100000
+#define KERNEL_MODE_BLK 0060000
+#define KERNEL_FMODE_CREATED (1u << 20)
+#define KERNEL_AT_FDCWD (-100)
+
+struct super_block {
+    __u32 s_dev;
+} KERNEL;
+
+struct inode;
+
+struct address_space {
+    struct inode *host;
+} KERNEL;
+
+struct inode {
+    __u16 i_mode;
+    struct super_block *i_sb;
+    unsigned long i_ino;
+    __u32 i_rdev;
+    __s64 i_size;
+    __u64 i_blocks;
+    __u32 i_generation;
+} KERNEL;
+
+struct qstr {
+    const unsigned char *name;
+} KERNEL;
+
+struct hlist_bl_node {
+    struct hlist_bl_node **pprev;
+} KERNEL;
+
+struct dentry {
+    struct hlist_bl_node d_hash;
+    struct dentry *d_parent;
+    struct qstr d_name;
+    struct inode *d_inode;
+} KERNEL;
+
+struct vfsmount {
+    struct dentry *mnt_root;
+} KERNEL;
+
+struct mount {
+    struct mount *mnt_parent;
+    struct dentry *mnt_mountpoint;
+    struct vfsmount mnt;
+} KERNEL;
+
+struct path {
+    struct vfsmount *mnt;
+    struct dentry *dentry;
+} KERNEL;
+
+struct file {
+    __u32 f_mode;
+    struct address_space *f_mapping;
+    struct inode *f_inode;
+    unsigned int f_flags;
+    struct path f_path;
+    __s64 f_pos;
+} KERNEL;
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+} KERNEL;
+
+struct files_struct {
+    struct fdtable *fdt;
+} KERNEL;
+
+struct fs_struct {
+    struct path root, pwd;
+} KERNEL;
+
+struct signal_struct {
+    struct {
+        int counter;
+    } live;
+} KERNEL;
+
+struct thread_info {
+    unsigned long flags;
+    __u32 status;
+} KERNEL;
+
+struct task_struct {
+    struct thread_info thread_info;
+    int pid, tgid;
+    struct task_struct *real_parent, *group_leader;
+    char comm[16];
+    struct fs_struct *fs;
+    struct files_struct *files;
+    struct signal_struct *signal;
+} KERNEL;
+
+struct filename {
+    const char *name;
+} KERNEL;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+    unsigned long r10, r9, r8, dx, si, di, orig_ax;
+} KERNEL;
+#define REGS_ARG0(r) ((r)->di)
+#define REGS_ARG1(r) ((r)->si)
+#define REGS_ARG2(r) ((r)->dx)
+#define REGS_ARG3(r) ((r)->r10)
+#define REGS_ARG4(r) ((r)->r8)
+#define REGS_ARG5(r) ((r)->r9)
+#define REGS_CALL(r) ((r)->orig_ax)
+#define TASK_IS_COMPAT(task) ((task)->thread_info.status & 2)
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+    __u64 regs[31];
+} KERNEL;
+struct pt_regs {
+    __u64 regs[31];
+    __u64 orig_x0;
+    __s32 syscallno;
+} KERNEL;
+#define REGS_ARG0(r) ((r)->orig_x0)
+#define REGS_ARG1(r) ((r)->regs[1])
+#define REGS_ARG2(r) ((r)->regs[2])
+#define REGS_ARG3(r) ((r)->regs[3])
+#define REGS_ARG4(r) ((r)->regs[4])
+#define REGS_ARG5(r) ((r)->regs[5])
+#define REGS_CALL(r) ((r)->syscallno)
+#define TASK_IS_COMPAT(task) ((task)->thread_info.flags & (1ul << 22))
+#else
+#error "the argument registers of this architecture are not known here"
+#endif
+
+/* ---- io_uring ---------------------------------------------------------------------------- */
+
+struct kiocb {
+    __s64 ki_pos;
+} KERNEL;
+
+struct io_rw {
+    struct kiocb kiocb;
+    __u64 addr;
+    __u32 len;
+    __u32 flags;
+} KERNEL;
+
+struct io_sync { /* fsync, sync_file_range, fallocate */
+    __s64 len, off;
+    int flags, mode;
+} KERNEL;
+
+struct io_fadvise {
+    __u64 offset;
+    __u64 len;
+    __u32 advice;
+} KERNEL;
+
+struct io_fadvise___old { /* up to 6.6 */
+    __u32 len;
+} KERNEL;
+
+struct io_ftrunc {
+    __s64 len;
+} KERNEL;
+
+struct io_open_how {
+    __u64 flags;
+};
+
+struct open_how {
+    __u64 flags;
+} KERNEL;
+
+struct io_open {
+    int dfd;
+    struct filename *filename;
+    struct open_how how;
+} KERNEL;
+
+struct io_close {
+    int fd;
+} KERNEL;
+
+struct io_unlink {
+    int dfd;
+    int flags;
+    struct filename *filename;
+} KERNEL;
+
+struct io_mkdir {
+    int dfd;
+    __u16 mode;
+    struct filename *filename;
+} KERNEL;
+
+struct io_rename {
+    int old_dfd, new_dfd;
+    struct filename *oldpath, *newpath;
+} KERNEL;
+
+struct io_link { /* symlinkat too */
+    int old_dfd, new_dfd;
+    struct filename *oldpath, *newpath;
+} KERNEL;
+
+struct io_cqe {
+    __u64 user_data;
+    __s32 res;
+    int fd;
+} KERNEL;
+
+struct io_rsrc_node {
+    unsigned long file_ptr;
+} KERNEL;
+
+struct io_rsrc_data {
+    unsigned int nr;
+    struct io_rsrc_node **nodes;
+} KERNEL;
+
+struct io_file_table {
+    struct io_rsrc_data data;
+} KERNEL;
+
+struct io_fixed_file {
+    unsigned long file_ptr;
+} KERNEL;
+
+struct io_file_table___array { /* up to 6.12 */
+    struct io_fixed_file *files;
+} KERNEL;
+
+struct io_ring_ctx {
+    unsigned int flags;
+    struct io_file_table file_table;
+} KERNEL;
+
+struct io_kiocb {
+    __u8 opcode;
+    __u32 flags;
+    struct io_cqe cqe;
+    struct io_ring_ctx *ctx;
+} KERNEL;
+
+struct io_uring_cqe { /* as the completion tracepoint hands it over since 6.14 */
+    __u64 user_data;
+    __s32 res;
+} KERNEL;
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+extern void *bpf_rdonly_cast(void *pointer, __u32 btf_id) __ksym __weak;
+
+/* Set by the loader: the kernel has bpf_rdonly_cast. */
+extern const volatile bool have_cast;
+
+#define GET(value, type, pointer, field)                                                       \
+    do {                                                                                       \
+        if (have_cast)                                                                         \
+            (value) = ((type *)bpf_rdonly_cast((void *)(pointer),                              \
+                                               bpf_core_type_id_kernel(type)))                 \
+                          ->field;                                                             \
+        else                                                                                   \
+            bpf_core_read(&(value), sizeof(value), &((type *)(pointer))->field);               \
+    } while (0)
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/bpf_loader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/bpf_event.h"
+
+#if HAVE_LIB
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#define KERNEL_BTF "/sys/kernel/btf/vmlinux"
+
+enum {
+    PID_NAMESPACE_INITIAL = 0xEFFFFFFC, /* inode of the first pid namespace */
+    CAP_SYS_ADMIN_BIT = 21,
+    CAP_PERFMON_BIT = 38,
+    CAP_BPF_BIT = 39,
+    RING_BYTES_MIN = 1 << 18,
+    POLL_SLICE_MS = 10, /* without wake-ups the ring is looked at this often */
+};
+
+/* ---- probe ------------------------------------------------------------------------------- */
+
+static bool caps_suffice(void)
+{
+    char line[256];
+    unsigned long long caps = 0;
+    FILE *status = fopen("/proc/self/status", "re");
+
+    if (!status)
+        return true; /* unknown: let the kernel answer */
+    while (fgets(line, sizeof(line), status))
+        if (sscanf(line, "CapEff: %llx", &caps) == 1)
+            break;
+    fclose(status);
+    return caps >> CAP_SYS_ADMIN_BIT & 1 || (caps >> CAP_BPF_BIT & caps >> CAP_PERFMON_BIT & 1);
+}
+
+static bool lockdown_confidential(void)
+{
+    char text[128] = "";
+    FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+
+    if (!file)
+        return false;
+    if (!fgets(text, sizeof(text), file))
+        text[0] = '\0';
+    fclose(file);
+    return strstr(text, "[confidentiality]") != NULL;
+}
+
+static int refuse(char *reason, size_t reason_size, const char *why, char *fix, size_t fix_size,
+                  const char *how, int error)
+{
+    snprintf(reason, reason_size, "%s", why);
+    snprintf(fix, fix_size, "%s", how);
+    return error;
+}
+
+int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_size)
+{
+    struct stat ns;
+    int fd, error;
+
+    if (!caps_suffice())
+        return refuse(reason, reason_size, "needs CAP_BPF and CAP_PERFMON", fix, fix_size,
+                      "run it as root, or: setcap cap_bpf,cap_perfmon,cap_dac_read_search,"
+                      "cap_sys_ptrace=ep iotape-capture",
+                      -EPERM);
+    if (access(KERNEL_BTF, R_OK) != 0)
+        return refuse(reason, reason_size, "the kernel has no type information (" KERNEL_BTF ")",
+                      fix, fix_size, "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, 5.8 or newer",
+                      -ENOENT);
+    if (lockdown_confidential())
+        return refuse(reason, reason_size, "the kernel is locked down to confidentiality", fix,
+                      fix_size, "boot with lockdown=integrity, or without secure boot's lockdown",
+                      -EPERM);
+    if (stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino != PID_NAMESPACE_INITIAL)
+        return refuse(reason, reason_size, "runs inside a pid namespace, where process numbers"
+                                           " are not the kernel's",
+                      fix, fix_size, "run it on the host, or start the container with --pid=host",
+                      -EPERM);
+    fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "iotape_probe", 0, 0, 4096 * 4, NULL);
+    if (fd < 0) {
+        error = -errno;
+        snprintf(reason, reason_size, "the kernel refuses a BPF ring buffer: %s", strerror(-error));
+        snprintf(fix, fix_size, error == -EPERM ? "run it as root outside a restricted container"
+                                                : "use a kernel 5.8 or newer");
+        return error;
+    }
+    close(fd);
+    return 0;
+}
+
+bool bpf_loader_has_tracepoint(const char *name, int *ret_arguments)
+{
+    struct btf *btf = btf__load_vmlinux_btf();
+    const struct btf_type *type;
+    char text[128];
+    bool found = false;
+    int id;
+
+    if (!btf)
+        return false;
+    snprintf(text, sizeof(text), "btf_trace_%s", name);
+    id = btf__find_by_name_kind(btf, text, BTF_KIND_TYPEDEF);
+    if (id > 0) {
+        found = true;
+        type = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);  /* pointer */
+        type = type ? btf__type_by_id(btf, type->type) : NULL;        /* function */
+        if (ret_arguments)
+            *ret_arguments = type ? btf_vlen(type) - 1 : 0;
+    }
+    btf__free(btf);
+    return found;
+}
+
+/* ---- open, set, load --------------------------------------------------------------------- */
+
+/* libbpf describes a refusal by printing: the last lines are kept for the diag. */
+static __thread char printed[512];
+
+static int keep_printed(enum libbpf_print_level level, const char *format, va_list args)
+{
+    char text[sizeof(printed)];
+    const char *debug = getenv("IOTAPE_BPF_DEBUG");
+
+    if (debug)
+        return vfprintf(stderr, format, args);
+    if (level != LIBBPF_WARN)
+        return 0;
+    vsnprintf(text, sizeof(text), format, args);
+    text[strcspn(text, "\n")] = '\0';
+    if (!printed[0] || strstr(text, "failed"))
+        memcpy(printed, text, sizeof(printed));
+    return 0;
+}
+
+static bool kernel_has_cast(void)
+{
+    struct btf *btf = btf__load_vmlinux_btf();
+    bool found;
+
+    if (!btf)
+        return false;
+    found = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+    btf__free(btf);
+    return found;
+}
+
+int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, struct diag *diag)
+{
+    LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "iotape");
+
+    memset(self, 0, sizeof(*self));
+    self->diag = diag;
+    printed[0] = '\0';
+    libbpf_set_print(keep_printed);
+    self->object = bpf_object__open_mem(bytes, size, &opts);
+    if (!self->object)
+        return diag_errno(diag, -errno, "BPF object: %s", printed);
+    self->has_cast = kernel_has_cast();
+    return bpf_loader_set(self, "have_cast", &self->has_cast, sizeof(self->has_cast));
+}
+
+/* Finds a variable of .rodata by name in the object's own type information. */
+static int rodata_find(const struct btf *btf, const char *name, size_t *ret_offset, size_t *ret_size)
+{
+    int id = btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC);
+    const struct btf_type *section = id > 0 ? btf__type_by_id(btf, id) : NULL;
+    const struct btf_var_secinfo *var = section ? btf_var_secinfos(section) : NULL;
+
+    for (int i = 0; section && i < btf_vlen(section); i++, var++) {
+        const struct btf_type *type = btf__type_by_id(btf, var->type);
+
+        if (strcmp(btf__name_by_offset(btf, type->name_off), name) == 0) {
+            *ret_offset = var->offset;
+            *ret_size = var->size;
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+int bpf_loader_set(struct bpf_loader *self, const char *name, const void *value, size_t size)
+{
+    struct bpf_map *map = NULL, *each;
+    size_t offset, have, bytes;
+    char *image;
+    int rc = rodata_find(bpf_object__btf(self->object), name, &offset, &have);
+
+    if (rc)
+        return diag_set(self->diag, rc, "BPF object: no variable %s", name);
+    if (have != size)
+        return diag_set(self->diag, -EINVAL, "BPF object: %s has %zu bytes, not %zu", name, have,
+                        size);
+    bpf_object__for_each_map(each, self->object) {
+        const char *text = bpf_map__name(each);
+        size_t length = strlen(text);
+
+        if (length >= 7 && strcmp(text + length - 7, ".rodata") == 0)
+            map = each;
+    }
+    image = map ? (char *)bpf_map__initial_value(map, &bytes) : NULL;
+    if (!image || offset + size > bytes)
+        return diag_set(self->diag, -EINVAL, "BPF object: no .rodata");
+    memcpy(image + offset, value, size);
+    return 0;
+}
+
+void bpf_loader_skip(struct bpf_loader *self, const char *program)
+{
+    struct bpf_program *found = bpf_object__find_program_by_name(self->object, program);
+
+    if (found)
+        bpf_program__set_autoload(found, false);
+}
+
+static int ring_event(void *context, void *bytes, size_t size)
+{
+    struct bpf_loader *self = context;
+    int rc = self->event(self->event_context, bytes, size);
+
+    if (rc < 0)
+        self->event_error = rc;
+    return rc < 0 ? rc : 0;
+}
+
+static uint32_t ring_bytes_round(uint64_t bytes)
+{
+    uint64_t power = RING_BYTES_MIN;
+
+    while (power < bytes && power < 1u << 30)
+        power *= 2;
+    return (uint32_t)power;
+}
+
+int bpf_loader_load(struct bpf_loader *self, uint64_t ring_bytes,
+                    int (*event)(void *context, const void *bytes, size_t size),
+                    void *event_context)
+{
+    uint64_t size = ring_bytes_round(ring_bytes), wake = size / 4;
+    struct bpf_map *ring = bpf_object__find_map_by_name(self->object, "events");
+    int rc;
+
+    if (!ring)
+        return diag_set(self->diag, -EINVAL, "BPF object: no map events");
+    bpf_map__set_max_entries(ring, (uint32_t)size);
+    rc = bpf_loader_set(self, "wake_bytes", &wake, sizeof(wake));
+    if (rc)
+        return rc;
+    printed[0] = '\0';
+    rc = bpf_object__load(self->object);
+    if (rc)
+        return diag_errno(self->diag, rc, "loading the BPF programs: %s", printed);
+    self->cpus = libbpf_num_possible_cpus();
+    self->lost_told = calloc((size_t)self->cpus * BPF_LOST_KINDS, sizeof(*self->lost_told));
+    if (!self->lost_told)
+        return -ENOMEM;
+    self->event = event;
+    self->event_context = event_context;
+    self->ring = ring_buffer__new(bpf_map__fd(ring), ring_event, self, NULL);
+    if (!self->ring)
+        return diag_errno(self->diag, -errno, "BPF ring buffer of %llu bytes",
+                          (unsigned long long)size);
+    return 0;
+}
+
+int bpf_loader_attach(struct bpf_loader *self)
+{
+    struct bpf_program *program;
+    size_t count = 0;
+
+    bpf_object__for_each_program(program, self->object)
+        count++;
+    self->links = calloc(count + 1, sizeof(*self->links));
+    if (!self->links)
+        return -ENOMEM;
+    bpf_object__for_each_program(program, self->object) {
+        if (!bpf_program__autoload(program))
+            continue;
+        self->links[self->link_count] = bpf_program__attach(program);
+        if (!self->links[self->link_count])
+            return diag_errno(self->diag, -errno, "attaching the BPF program %s",
+                              bpf_program__name(program));
+        self->link_count++;
+    }
+    return 0;
+}
+
+void bpf_loader_detach(struct bpf_loader *self)
+{
+    while (self->link_count)
+        bpf_link__destroy(self->links[--self->link_count]);
+}
+
+int bpf_loader_map_fd(struct bpf_loader *self, const char *name)
+{
+    struct bpf_map *map = bpf_object__find_map_by_name(self->object, name);
+
+    return map ? bpf_map__fd(map) : -ENOENT;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* The programs wake nobody below a quarter of the ring, so a wait is cut into slices. */
+int bpf_loader_poll(struct bpf_loader *self, int timeout_ms)
+{
+    int n, left = timeout_ms;
+
+    for (;;) {
+        n = ring_buffer__consume(self->ring);
+        if (self->event_error)
+            return self->event_error;
+        if (n != 0 || left <= 0)
+            return n;
+        n = ring_buffer__poll(self->ring, left < POLL_SLICE_MS ? left : POLL_SLICE_MS);
+        if (self->event_error)
+            return self->event_error;
+        if (n != 0)
+            return n == -EINTR ? 0 : n;
+        left -= POLL_SLICE_MS;
+    }
+}
+
+static const char *lost_name(unsigned int kind)
+{
+    static const char *const names[BPF_LOST_KINDS] = {
+        [BPF_LOST_RING] = "ring-full",       [BPF_LOST_USER] = "user-read",
+        [BPF_LOST_THREADS] = "thread-table", [BPF_LOST_BATCH] = "batch-too-long",
+        [BPF_LOST_COMPAT] = "32-bit calls",  [BPF_LOST_FIXED] = "registered-file",
+        [BPF_LOST_REQUESTS] = "request-table",
+    };
+
+    return names[kind];
+}
+
+static void tell_misses(struct bpf_loader *self, struct session *session)
+{
+    struct bpf_program *program;
+    uint64_t misses = 0;
+
+    bpf_object__for_each_program(program, self->object) {
+        struct bpf_prog_info info = {0};
+        __u32 size = sizeof(info);
+
+        if (bpf_program__fd(program) >= 0 &&
+            bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
+            misses += info.recursion_misses;
+    }
+    if (misses > self->misses_told)
+        session_lost(session, "bpf-miss", -1, misses - self->misses_told);
+    self->misses_told = misses;
+}
+
+void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session)
+{
+    int fd = bpf_loader_map_fd(self, "lost");
+    uint64_t *values = calloc((size_t)self->cpus, sizeof(*values));
+
+    for (__u32 kind = 0; values && kind < BPF_LOST_KINDS; kind++) {
+        if (bpf_map_lookup_elem(fd, &kind, values) != 0)
+            continue;
+        for (int cpu = 0; cpu < self->cpus; cpu++) {
+            uint64_t *told = &self->lost_told[kind * (unsigned int)self->cpus + (unsigned int)cpu];
+            uint64_t more = values[cpu] - *told;
+
+            if (!more)
+                continue;
+            if (kind == BPF_LOST_COMPAT)
+                session_unseen(session, lost_name(kind), more);
+            else
+                session_lost(session, lost_name(kind), cpu, more);
+            *told = values[cpu];
+        }
+    }
+    free(values);
+    tell_misses(self, session);
+}
+
+void bpf_loader_release(struct bpf_loader *self)
+{
+    bpf_loader_detach(self);
+    free(self->links);
+    free(self->lost_told);
+    ring_buffer__free(self->ring);
+    bpf_object__close(self->object);
+    memset(self, 0, sizeof(*self));
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A BPF object embedded in the program: opened, given its settings, loaded, attached, read
+ * and removed. Shared by the bpf and block recorders. Kernel objects live only as long as the
+ * process (nothing is pinned), so nothing is left behind however it ends.
+ *
+ *     open -> set, skip ... -> load -> attach -> poll ... -> detach -> poll until 0 -> release
+ *
+ * Without libbpf in the build every function returns -ENOSYS.
+ */
+#ifndef CAPTURE_BPF_LOADER_H
+#define CAPTURE_BPF_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capture/recorder.h"
+
+struct bpf_loader {
+    struct bpf_object *object;
+    struct ring_buffer *ring;
+    struct bpf_link **links;
+    size_t link_count;
+    struct diag *diag;
+    uint64_t *lost_told;  /* [kind * cpus + cpu], what has been told already */
+    uint64_t misses_told;
+    int cpus;
+    bool has_cast;
+    int (*event)(void *context, const void *bytes, size_t size);
+    void *event_context;
+    int event_error;
+};
+
+/* Can BPF tracing run here? As recorder.probe. */
+int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_size);
+/* The kernel's BTF has this tracepoint; *ret_arguments (may be NULL) gets how many it passes. */
+bool bpf_loader_has_tracepoint(const char *name, int *ret_arguments);
+
+/* bytes must stay valid until load. -EINVAL: not an object. Sets have_cast by the kernel. */
+int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, struct diag *diag);
+/* Sets a `const volatile` variable of the programs; -ENOENT, or -EINVAL when sizes differ. */
+int bpf_loader_set(struct bpf_loader *self, const char *name, const void *value, size_t size);
+void bpf_loader_skip(struct bpf_loader *self, const char *program); /* not loaded */
+/* ring_bytes is for all CPUs, rounded up to a power of two. event gets every record of the ring;
+ * an error it returns ends poll. -EPERM, -ENOMEM, -EINVAL (refused: the verifier's last line). */
+int bpf_loader_load(struct bpf_loader *self, uint64_t ring_bytes,
+                    int (*event)(void *context, const void *bytes, size_t size),
+                    void *event_context);
+int bpf_loader_attach(struct bpf_loader *self);
+void bpf_loader_detach(struct bpf_loader *self);
+int bpf_loader_map_fd(struct bpf_loader *self, const char *name); /* or -ENOENT */
+/* Records handled (> 0), 0 when none came within timeout_ms, or -errno. */
+int bpf_loader_poll(struct bpf_loader *self, int timeout_ms);
+/* Tells the session what was lost since the last call: the map `lost`, by kind and CPU, and
+ * runs the kernel skipped. */
+void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session);
+void bpf_loader_release(struct bpf_loader *self);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * BPF side: libaio. io_submit's control blocks are read from user memory at its entry; the
+ * events of io_getevents at its return. Events a program takes from the completion ring by
+ * itself make no call: they are found at the context's next call between the head of last time
+ * and the present one.
+ */
+#ifndef CAPTURE_BPF_PROG_AIO_H
+#define CAPTURE_BPF_PROG_AIO_H
+
+#include "capture/bpf_prog_file.h"
+#include "traces/trace.h"
+
+enum {
+    AIO_BATCH_MAX = 65536, /* ops of one call that are walked */
+    AIO_BATCH_OLD = 64,    /* without bpf_loop, before 5.17 */
+    AIO_RING_MAGIC = 0xa10a10a1,
+};
+
+/* As in linux/aio_abi.h and fs/aio.c: both are the kernel's interface to user space. */
+struct aio_block {
+    __u64 data;
+    __u32 key;
+    __s32 rw_flags;
+    __u16 opcode;
+    __s16 priority;
+    __u32 fd;
+    __u64 buffer;
+    __u64 bytes;
+    __s64 offset;
+    __u64 reserved;
+    __u32 flags;
+    __u32 eventfd;
+};
+
+struct aio_event {
+    __u64 data, block;
+    __s64 result, result2;
+};
+
+struct aio_head {
+    __u32 id, count, head, tail, magic, compat, incompat, header_bytes;
+};
+
+struct aio_key {
+    __u64 context;
+    __u64 pid;
+};
+
+/* Where the head of a context's ring was when last looked at. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 16384);
+    __type(key, struct aio_key);
+    __type(value, __u32);
+} aio_heads SEC(".maps");
+
+struct aio_walk {
+    struct bpf_thread *thread;
+    const __u64 *blocks;
+    __u64 now;
+    __u64 context;
+    __u64 first, count, ready; /* of the ring or of the array of events */
+    __u64 ring_count;
+    __u32 skipped;
+    __u32 flags;
+};
+
+/* The sum of a user's iovec; IOV_UNREAD when it cannot be read. */
+#define IOV_UNREAD (~0ull)
+__noinline __u64 iov_bytes(__u64 iov, __u64 count)
+{
+    struct scratch *s = scratch_get();
+    __u64 sum = 0;
+
+    if (!s || !count || count > BPF_IOV_MAX)
+        return 0;
+    if (bpf_probe_read_user(s->iov, (__u32)count * sizeof(s->iov[0]), (const void *)iov)) {
+        lost_add(BPF_LOST_USER, 1);
+        return IOV_UNREAD;
+    }
+    for (__u32 i = 0; i < BPF_IOV_MAX; i++) {
+        if (i >= count)
+            break;
+        sum += s->iov[i].length;
+    }
+    return sum;
+}
+
+/* Sets an op's length from its iovec. */
+static __always_inline __u64 iov_length(__u64 iov, __u64 count, __u32 *flags)
+{
+    __u64 length = iov_bytes(iov, count);
+
+    if (length != IOV_UNREAD)
+        return length;
+    *flags |= BPF_OP_NO_LENGTH;
+    return 0;
+}
+
+static __always_inline int aio_kind(__u16 opcode, bool *ret_vector)
+{
+    *ret_vector = opcode == 7 || opcode == 8;
+    switch (opcode) {
+    case 0:
+    case 7:
+        return TRACE_READ;
+    case 1:
+    case 8:
+        return TRACE_WRITE;
+    case 2:
+        return TRACE_FSYNC;
+    case 3:
+        return TRACE_FDATASYNC;
+    }
+    return -1;
+}
+
+/* One control block of io_submit. */
+static long aio_submit_one(__u32 index, struct aio_walk *walk)
+{
+    struct bpf_thread *thread = walk->thread;
+    struct bpf_file_key key = {};
+    struct bpf_event_op *event;
+    struct aio_block block;
+    struct file *file;
+    __u64 address = 0, length;
+    __u32 flags = index == 0 ? BPF_OP_FIRST : 0;
+    bool vector;
+    int kind;
+
+    if (index >= walk->count)
+        return 1;
+    if (bpf_probe_read_user(&address, sizeof(address), walk->blocks + index) ||
+        bpf_probe_read_user(&block, sizeof(block), (void *)address)) {
+        lost_add(BPF_LOST_USER, 1);
+        return 0;
+    }
+    kind = aio_kind(block.opcode, &vector);
+    if (kind < 0)
+        return 0;
+    file = file_of_fd(block.fd);
+    if (!file_meet(thread, file, &key))
+        return 0;
+    length = block.bytes;
+    if (vector)
+        length = iov_length(block.buffer, block.bytes, &flags);
+    else if (kind != TRACE_READ && kind != TRACE_WRITE)
+        length = 0;
+    event = event_reserve(sizeof(*event));
+    if (!event)
+        return 0;
+    event_head(&event->head, BPF_EVENT_SUBMIT, kind, BPF_CLASS_AIO_SUBMIT);
+    event->head.api = TRACE_API_LIBAIO;
+    event->head.flags = flags;
+    event->issue_ns = walk->now;
+    event->cookie = address;
+    event->context = walk->context;
+    event->offset = block.offset;
+    event->length = length;
+    event->file = key;
+    GET(event->file_flags, struct file, file, f_flags);
+    event->call_flags = block.rw_flags;
+    event->extra = index;
+    event->batch = walk->count > 1 ? thread->batch : 0;
+    event_submit(event);
+    return 0;
+}
+
+static __always_inline void complete_output(__u8 type, __u8 api, __u32 flags, __u64 now,
+                                            __u64 cookie, __u64 context, __s64 result)
+{
+    struct bpf_event_complete *event = event_reserve(sizeof(*event));
+
+    if (!event)
+        return;
+    event_head(&event->head, type, 0, 0);
+    event->head.api = api;
+    event->head.flags = flags;
+    event->time_ns = now;
+    event->cookie = cookie;
+    event->context = context;
+    event->result = result;
+    event_submit(event);
+}
+
+/* One event the program took from the ring itself. */
+static long aio_ring_one(__u32 index, struct aio_walk *walk)
+{
+    struct aio_event done;
+    __u64 at;
+
+    if (index >= walk->count)
+        return 1;
+    at = walk->first + index;
+    if (at >= walk->ring_count)
+        at -= walk->ring_count;
+    if (bpf_probe_read_user(&done, sizeof(done),
+                            (void *)(walk->context + sizeof(struct aio_head) + at * sizeof(done)))) {
+        lost_add(BPF_LOST_USER, 1);
+        return 0;
+    }
+    complete_output(BPF_EVENT_COMPLETE, TRACE_API_LIBAIO, 0, walk->now, done.block, walk->context,
+                    done.result);
+    return 0;
+}
+
+/* One event io_getevents returned. */
+static long aio_reap_one(__u32 index, struct aio_walk *walk)
+{
+    struct aio_event done;
+
+    if (index >= walk->count)
+        return 1;
+    if (bpf_probe_read_user(&done, sizeof(done),
+                            (void *)(walk->first + index * sizeof(done)))) {
+        lost_add(BPF_LOST_USER, 1);
+        return 0;
+    }
+    /* What was not there when the call began arrived while it waited. */
+    complete_output(BPF_EVENT_COMPLETE, TRACE_API_LIBAIO,
+                    index >= walk->ready ? BPF_OP_EXACT : 0, walk->now, done.block, walk->context, done.result);
+    return 0;
+}
+
+#define AIO_WALK(one, walk)                                                                    \
+    do {                                                                                       \
+        if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {                     \
+            bpf_loop(AIO_BATCH_MAX, one, &(walk), 0);                                          \
+            if ((walk).count > AIO_BATCH_MAX)                                                  \
+                lost_add(BPF_LOST_BATCH, (walk).count - AIO_BATCH_MAX);                        \
+        } else if ((walk).count) {                                                             \
+            lost_add(BPF_LOST_BATCH, (walk).count);                                            \
+        }                                                                                      \
+    } while (0)
+
+/*
+ * Looks at a context's ring at the start of a call on it: delivers what was taken since last
+ * time, with all also what waits to be taken. Returns how many events wait.
+ */
+__noinline int aio_ring_look(__u64 context, __u64 now, int all)
+{
+    struct aio_key key = {.context = context, .pid = bpf_get_current_pid_tgid() >> 32};
+    struct aio_walk walk = {.now = now, .context = context};
+    struct aio_head ring;
+    __u32 *last, upto, ready;
+
+    if (bpf_probe_read_user(&ring, sizeof(ring), (void *)context) ||
+        ring.magic != AIO_RING_MAGIC || !ring.count || ring.head >= ring.count ||
+        ring.tail >= ring.count)
+        return 0;
+    ready = (ring.tail + ring.count - ring.head) % ring.count;
+    upto = all ? ring.tail : ring.head;
+    last = bpf_map_lookup_elem(&aio_heads, &key);
+    if (last && *last < ring.count) {
+        walk.first = *last;
+        walk.ring_count = ring.count;
+        walk.count = (upto + ring.count - *last) % ring.count;
+        if (walk.count)
+            AIO_WALK(aio_ring_one, walk);
+    }
+    if (all)
+        bpf_map_delete_elem(&aio_heads, &key);
+    else
+        bpf_map_update_elem(&aio_heads, &key, &ring.head, BPF_ANY);
+    return ready;
+}
+
+static __noinline void aio_submit_enter(struct bpf_thread *thread)
+{
+    struct aio_walk walk = {
+        .thread = thread,
+        .blocks = (const __u64 *)thread->args[2],
+        .now = thread->enter_ns,
+        .context = thread->args[0],
+        .count = thread->args[1],
+    };
+
+    if ((__s64)thread->args[1] <= 0)
+        return;
+    thread_announce(thread);
+    aio_ring_look(walk.context, walk.now, 0);
+    thread->batch++;
+    AIO_WALK(aio_submit_one, walk);
+}
+
+static __noinline void aio_submit_exit(struct bpf_thread *thread, __s64 result)
+{
+    complete_output(BPF_EVENT_SUBMITTED, TRACE_API_LIBAIO, 0, bpf_ktime_get_ns(), thread->enter_ns,
+                    thread->args[0], result);
+}
+
+static __noinline void aio_reap_exit(struct bpf_thread *thread, __s64 result)
+{
+    struct aio_key key = {.context = thread->args[0], .pid = thread->pid};
+    struct aio_walk walk = {
+        .now = bpf_ktime_get_ns(),
+        .context = thread->args[0],
+        .first = thread->args[3],
+        .ready = thread->aio_ready,
+        .count = result > 0 ? result : 0,
+    };
+    struct aio_head ring;
+
+    if (!walk.count)
+        return;
+    AIO_WALK(aio_reap_one, walk);
+    if (!bpf_probe_read_user(&ring, sizeof(ring), (void *)walk.context) &&
+        ring.magic == AIO_RING_MAGIC && ring.head < ring.count)
+        bpf_map_update_elem(&aio_heads, &key, &ring.head, BPF_ANY);
+}
+
+#endif
