@@ -24,6 +24,10 @@ struct export; /* one conversion: the tables and where the bytes go */
 const struct trace_file *export_file(const struct export *export, uint32_t file); /* NULL = none */
 const struct trace_stream *export_stream(const struct export *export, uint32_t stream);
 const char *export_meta(const struct export *export, const char *key);
+/* Walk all keys: 0 .. until NULL. Complete by the time of begin. */
+const char *export_meta_at(const struct export *export, size_t index, const char **ret_value);
+/* Events the source lost, by kind: 0 .. until NULL. Complete by the time of begin. */
+const char *export_lost_at(const struct export *export, size_t index, uint64_t *ret_count);
 /* Buffered bytes to the output; -errno is kept and returned by every later call too. */
 int export_write(struct export *export, const void *bytes, size_t length);
 int export_printf(struct export *export, const char *format, ...)

@@ -82,6 +82,8 @@ void import_note(struct import *import, const char *format, ...)
  */
 int import_bad(struct import *import, const struct input *input, uint64_t column,
                const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* TRACE_META_START_WALL is the Unix ns at the importer's own time 0 ("0" when issue_ns is Unix
+ * time): give it before the input's first op; the core shifts it to the tape's time 0. */
 int import_meta(struct import *import, const char *key, const char *value) TRACE_MUST_CHECK;
 /* What this source cannot tell: a TRACE_META_CANNOT_TELL word, "latency". */
 int import_cannot_tell(struct import *import, const char *word) TRACE_MUST_CHECK;
