@@ -223,6 +223,7 @@ int engine_open(struct engine_handle **ret_handle, const struct engine_choice *c
 
 /* ---- submit ------------------------------------------------------------------------------ */
 
+/* Checks, and marks the ops: once submit is called a pool thread may be reading them. */
 static int submit_check(const struct engine_handle *handle, struct engine_op **ops,
                         unsigned int count)
 {
@@ -244,24 +245,25 @@ static int submit_check(const struct engine_handle *handle, struct engine_op **o
             return diag_set(diag, -EINVAL, "engine %s does not do '%s' itself", engine->name,
                             trace_op_name(ops[i]->kind));
     }
+    for (unsigned int i = 0; i < count; i++)
+        ops[i]->state = ENGINE_OP_INFLIGHT;
     return 0;
 }
 
-/* Books what the engine said it took. */
+/* Books what the engine said it took of ops[0 .. count-1]; the rest is the caller's again. */
 static int submit_taken(struct engine_handle *handle, struct engine_op **ops,
                         unsigned int count, int taken)
 {
-    if (taken < 0) {
-        if (taken != -EAGAIN)
-            diag_errno(handle->env.diag, taken, "engine %s: submit", handle->engine->name);
-        return taken;
-    }
-    if ((unsigned int)taken > count)
+    unsigned int kept = taken > 0 ? (unsigned int)taken : 0;
+
+    if (kept > count)
         return diag_set(handle->env.diag, -EPROTO, "engine %s took %d ops of %u",
                         handle->engine->name, taken, count);
-    for (int i = 0; i < taken; i++)
-        ops[i]->state = ENGINE_OP_INFLIGHT;
-    handle->in_flight += (unsigned int)taken;
+    for (unsigned int i = kept; i < count; i++)
+        ops[i]->state = ENGINE_OP_IDLE;
+    if (taken < 0 && taken != -EAGAIN)
+        return diag_errno(handle->env.diag, taken, "engine %s: submit", handle->engine->name);
+    handle->in_flight += kept;
     return taken;
 }
 
@@ -273,7 +275,6 @@ static void inject(struct engine_handle *handle, struct engine_op *op)
         op->issued_ns = clock_now_ns(handle->env.clock);
         op->completed_ns = op->issued_ns;
     }
-    op->state = ENGINE_OP_INFLIGHT;
     handle->injected[handle->injected_count++] = op;
     handle->in_flight++;
 }
@@ -310,12 +311,14 @@ static int submit_with_faults(struct engine_handle *handle, struct engine_op **o
     unsigned int pass = faults_pass(handle, count);
     int taken;
 
+    for (unsigned int i = pass ? pass : 1; i < count; i++)
+        ops[i]->state = ENGINE_OP_IDLE;
     if (pass == 0) {
         inject(handle, ops[0]);
         taken = 1;
     } else {
-        taken =
-            submit_taken(handle, ops, pass, handle->engine->submit(handle->state, ops, pass));
+        taken = submit_taken(handle, ops, pass,
+                             handle->engine->submit(handle->state, ops, pass));
         if (taken > 0)
             handle->counted_ahead -= (unsigned int)taken;
     }

@@ -25,6 +25,8 @@
  * - Stamps: the core sets issued (just before submit) and returned (just after) for the ops of
  *   the call, and completed just after reap returned them. An engine with ENGINE_STAMPS sets
  *   op->issued_ns and op->completed_ns itself, from env->clock, in the thread that did the work.
+ *   While an op is the engine's the core touches nothing of it but returned_ns, so a pool thread
+ *   must not copy an op whole.
  * - Engines count nothing, print nothing and never exit. A failed op is a result, not an error
  *   of the engine: op->result = -EIO and it is reaped like any other. Short transfers are
  *   reported as they are.
