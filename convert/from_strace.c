@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: MIT */
+/* strace's text: one file of one or many processes, or a file a process (-ff). */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convert/strace_calls.h"
+
+#define HALF_DAY_NS   (12ll * 3600 * 1000000000)
+#define DAY_NS        (24ll * 3600 * 1000000000)
+#define HELD_LINES    64
+#define HELD_BYTES    (8u << 20)
+#define SNIFF_LINES   40
+
+/* One input: its clock, and a record that is not whole yet. */
+struct reader {
+    struct input *input;
+    uint32_t file_pid; /* of FILE.PID; 0 = none */
+    int64_t day_ns, last_day_ns, step_ns, time_ns;
+    char *line; /* the next one, copied; NULL at the end */
+    size_t length;
+    struct strace_line parsed;
+    char *held; /* a call whose end was not in its line */
+    size_t held_length;
+    unsigned int held_lines;
+};
+
+struct job {
+    struct strace_trace trace;
+    struct reader *readers;
+    size_t reader_count;
+    struct strace_process *main; /* lines without a pid */
+    struct strace_process *forking;
+    bool main_named, any_time, any_duration, any_wall, any_name;
+    uint64_t grid_ns, lines, resumed_alone, sequence, signals;
+};
+
+/* ---- time ------------------------------------------------------------------------------------- */
+
+static void set_time(struct job *job, struct reader *reader, const struct strace_line *line)
+{
+    switch (line->clock) {
+    case STRACE_NO_TIME:
+        return;
+    case STRACE_UNIX_TIME:
+        reader->time_ns = line->time_ns;
+        job->any_wall = true;
+        break;
+    case STRACE_DAY_TIME:
+        /* -t and -tt start again at midnight. */
+        if (line->time_ns + HALF_DAY_NS < reader->last_day_ns)
+            reader->day_ns += DAY_NS;
+        reader->last_day_ns = line->time_ns;
+        reader->time_ns = reader->day_ns + line->time_ns;
+        break;
+    case STRACE_STEP_TIME:
+        reader->step_ns += line->time_ns;
+        reader->time_ns = reader->step_ns;
+        break;
+    }
+    job->any_time = true;
+    if (line->grid_ns > job->grid_ns)
+        job->grid_ns = line->grid_ns;
+}
+
+/* When a line happened; without time stamps its place in the order. */
+static int64_t now_ns(struct job *job, const struct reader *reader)
+{
+    return job->any_time ? reader->time_ns : (int64_t)job->sequence;
+}
+
+/* ---- which process ---------------------------------------------------------------------------- */
+
+static struct strace_process *new_process(struct job *job, uint32_t pid)
+{
+    struct strace_process *process = strace_world_process(job->trace.world, pid);
+    struct strace_slice text;
+
+    if (process == NULL || job->forking == NULL || job->forking->pending == NULL)
+        return process;
+    /* Its parent is inside fork or clone: the child begins with what the parent has. */
+    text = (struct strace_slice){job->forking->pending, job->forking->pending_length};
+    if (strace_process_fork(job->forking, process, strace_has_word(text, "CLONE_FILES"),
+                            strace_has_word(text, "CLONE_THREAD")) < 0)
+        return NULL;
+    job->forking = NULL;
+    return process;
+}
+
+struct sole {
+    struct strace_process *process;
+    unsigned int count;
+};
+
+static void count_live(void *context, struct strace_process *process)
+{
+    struct sole *sole = context;
+
+    if (process->live) {
+        sole->process = process;
+        sole->count++;
+    }
+}
+
+static struct strace_process *process_of(struct job *job, struct reader *reader, const struct strace_line *line)
+{
+    struct strace_process *process;
+    struct sole sole = {0};
+
+    if (!line->has_pid && reader->file_pid == 0) {
+        /* With -f on a terminal the pid is left out while there is one process. */
+        if (job->main == NULL) {
+            job->main = strace_world_process(job->trace.world, 0);
+        } else if (!job->main->live) {
+            strace_world_each(job->trace.world, count_live, &sole);
+            return sole.count == 1 ? sole.process : job->main;
+        }
+        return job->main;
+    }
+    process = strace_world_find(job->trace.world, line->has_pid ? line->pid : reader->file_pid);
+    if (process == NULL && line->bracketed && job->main != NULL && !job->main_named && job->forking != job->main) {
+        /* The first one named that nobody made is the one that had no name. */
+        job->main->pid = job->main->group = line->pid;
+        job->main->stream = TRACE_NONE_U32;
+        job->main_named = true;
+        return job->main;
+    }
+    if (process == NULL && job->main_named && line->has_pid && job->main->pid == line->pid)
+        return job->main;
+    if (process == NULL)
+        process = new_process(job, line->has_pid ? line->pid : reader->file_pid);
+    if (process != NULL)
+        process->live = true;
+    return process;
+}
+
+static void take_comm(struct strace_process *process, struct strace_slice comm)
+{
+    size_t length = comm.length < sizeof(process->comm) - 1 ? comm.length : sizeof(process->comm) - 1;
+
+    if (comm.length == 0 || (strnlen(process->comm, sizeof(process->comm)) == length &&
+                             memcmp(process->comm, comm.at, length) == 0))
+        return;
+    memset(process->comm, 0, sizeof(process->comm));
+    memcpy(process->comm, comm.at, length);
+    process->stream = TRACE_NONE_U32;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------------- */
+
+static void parse_result(struct strace_call *call)
+{
+    struct strace_slice text = call->result_text;
+
+    call->has_result = strace_number(text, &call->result);
+    if (call->has_result && call->result == -1 && text.length > 2)
+        call->result = strace_errno((struct strace_slice){text.at + 2, text.length - 2});
+}
+
+static int do_call(struct job *job, struct strace_process *process, const struct strace_line *line,
+                   struct strace_slice args, int64_t issue_ns, struct strace_call *call)
+{
+    call->process = process;
+    call->name = line->name;
+    call->arg_count = strace_args_split(args, call->args, STRACE_ARGS_MAX);
+    if (call->arg_count > STRACE_ARGS_MAX)
+        call->arg_count = STRACE_ARGS_MAX;
+    call->result_text = line->result;
+    call->issue_ns = issue_ns;
+    parse_result(call);
+    if (line->duration_ns != TRACE_UNKNOWN_U64) {
+        job->any_duration = true;
+        call->latency_ns = line->duration_ns;
+        call->completion = TRACE_COMPLETION_EXACT;
+    }
+    return strace_call_take(&job->trace, call);
+}
+
+static bool is_fork(struct strace_slice name)
+{
+    return strace_is(name, "clone") || strace_is(name, "clone3") || strace_is(name, "fork") ||
+           strace_is(name, "vfork");
+}
+
+static int begin_call(struct job *job, struct reader *reader, struct strace_process *process,
+                      const struct strace_line *line)
+{
+    struct strace_fd fd;
+
+    if (process->pending != NULL)
+        job->trace.counts.no_result++;
+    strace_process_pending_clear(process);
+    process->pending = malloc(line->args.length + 1);
+    if (process->pending == NULL)
+        return -ENOMEM;
+    memcpy(process->pending, line->args.at, line->args.length);
+    process->pending[line->args.length] = '\0';
+    process->pending_length = line->args.length;
+    process->pending_ns = now_ns(job, reader);
+    process->pending_time = line->clock != STRACE_NO_TIME;
+    if (is_fork(line->name))
+        job->forking = process;
+    if (!strace_fd_parse(line->args, &fd) || fd.fd < 0)
+        return 0;
+    process->pending_open = strace_open_ref(strace_fd_get(process, fd.fd));
+    /* The number is free as soon as close is entered: another thread may get it before this returns. */
+    if (strace_is(line->name, "close")) {
+        strace_fd_close(process, fd.fd);
+        process->pending_done = true;
+    }
+    return 0;
+}
+
+/* A call that was begun in another line: the arguments of both are put together. */
+static int end_call(struct job *job, struct reader *reader, struct strace_process *process,
+                    const struct strace_line *line)
+{
+    struct strace_call call = {.latency_ns = TRACE_UNKNOWN_U64};
+    struct strace_slice args = line->args;
+    int64_t issue_ns = now_ns(job, reader), end_ns = issue_ns;
+    char *joined = NULL;
+    int err;
+
+    if (process->pending == NULL) {
+        job->resumed_alone++;
+        if (!is_fork(line->name))
+            return 0;
+    } else {
+        args.length = process->pending_length + line->args.length;
+        joined = malloc(args.length + 1);
+        if (joined == NULL)
+            return -ENOMEM;
+        memcpy(joined, process->pending, process->pending_length);
+        memcpy(joined + process->pending_length, line->args.at, line->args.length);
+        args.at = joined;
+        issue_ns = process->pending_ns;
+        if (process->pending_time && line->clock != STRACE_NO_TIME && end_ns >= issue_ns) {
+            call.latency_ns = (uint64_t)(end_ns - issue_ns);
+            call.completion = TRACE_COMPLETION_UPPER;
+        }
+        call.open_at_entry = process->pending_open;
+        call.done_at_entry = process->pending_done;
+    }
+    if (job->forking == process)
+        job->forking = NULL;
+    err = do_call(job, process, line, args, issue_ns, &call);
+    free(joined);
+    strace_process_pending_clear(process);
+    return err;
+}
+
+/* A thread called exec: it goes on under the number of its process. */
+static int supersede(struct job *job, struct strace_process *process, uint32_t by)
+{
+    struct strace_process *thread = strace_world_find(job->trace.world, by);
+
+    if (thread == NULL || thread == process)
+        return 0;
+    strace_process_pending_clear(process);
+    strace_process_move(thread, process);
+    process->pending = thread->pending;
+    process->pending_length = thread->pending_length;
+    process->pending_ns = thread->pending_ns;
+    process->pending_time = thread->pending_time;
+    thread->pending = NULL;
+    strace_process_exit(thread);
+    return 0;
+}
+
+static int attach(struct job *job, uint32_t pid)
+{
+    bool known = strace_world_find(job->trace.world, pid) != NULL, forked = job->forking != NULL;
+    struct strace_process *process;
+
+    if (known)
+        return 0;
+    process = new_process(job, pid);
+    if (process == NULL)
+        return -ENOMEM;
+    /* Not made from a parent yet: the parent's return will do it. */
+    process->live = forked;
+    return 0;
+}
+
+static int take_whole(struct job *job, struct reader *reader, const struct strace_line *line)
+{
+    struct strace_call call = {.latency_ns = TRACE_UNKNOWN_U64};
+    struct strace_process *process;
+
+    job->sequence++;
+    if (line->shape == STRACE_BLANK || line->shape == STRACE_SIGNAL) {
+        job->signals += line->shape == STRACE_SIGNAL;
+        return 0;
+    }
+    if (line->shape == STRACE_ATTACHED)
+        return attach(job, line->other_pid);
+    process = process_of(job, reader, line);
+    if (process == NULL)
+        return diag_errno(import_diag(job->trace.import), -ENOMEM, "processes of the strace");
+    take_comm(process, line->comm);
+    switch (line->shape) {
+    case STRACE_CALL:
+        return do_call(job, process, line, line->args, now_ns(job, reader), &call);
+    case STRACE_UNFINISHED:
+        return begin_call(job, reader, process, line);
+    case STRACE_RESUMED:
+        return end_call(job, reader, process, line);
+    case STRACE_SUPERSEDED:
+        return supersede(job, process, line->other_pid);
+    case STRACE_EXIT:
+        if (process->pending != NULL)
+            job->trace.counts.no_result++;
+        if (job->forking == process)
+            job->forking = NULL;
+        strace_process_exit(process);
+        return 0;
+    case STRACE_FOREIGN:
+    case STRACE_BLANK:
+    case STRACE_PARTIAL:
+    case STRACE_SIGNAL:
+    case STRACE_ATTACHED:
+        break;
+    }
+    return 0;
+}
+
+/* ---- lines that are not whole ------------------------------------------------------------------------ */
+
+static void drop_held(struct reader *reader)
+{
+    free(reader->held);
+    reader->held = NULL;
+    reader->held_length = 0;
+    reader->held_lines = 0;
+}
+
+/* Keeps the start of a record whose end comes in later lines. strace itself breaks in with
+ * "strace: Process N attached" and a new line. */
+static int hold(struct job *job, struct reader *reader, const char *line, size_t length)
+{
+    const char *talk = memmem(line, length, "strace: Process ", 16);
+    struct strace_line said;
+    char *grown;
+    int err;
+
+    if (talk != NULL && memmem(talk, length - (size_t)(talk - line), " attached", 9) != NULL) {
+        strace_line_parse(talk, length - (size_t)(talk - line), &said);
+        length = (size_t)(talk - line);
+        if (said.shape == STRACE_ATTACHED && (err = attach(job, said.other_pid)) < 0)
+            return err;
+    }
+    if (reader->held_length + length + 2 > HELD_BYTES)
+        return -E2BIG;
+    grown = realloc(reader->held, reader->held_length + length + 2);
+    if (grown == NULL)
+        return -ENOMEM;
+    reader->held = grown;
+    if (reader->held_lines > 0)
+        grown[reader->held_length++] = '\n';
+    memcpy(grown + reader->held_length, line, length);
+    reader->held_length += length;
+    grown[reader->held_length] = '\0';
+    reader->held_lines++;
+    return 0;
+}
+
+static int bad_held(struct job *job, struct reader *reader)
+{
+    char start[48];
+    int err;
+
+    snprintf(start, sizeof(start), "%.40s", reader->held);
+    err = import_bad(job->trace.import, reader->input, 1, "the call '%s' begun %u line%s before never ends", start,
+                     reader->held_lines, reader->held_lines == 1 ? "" : "s");
+    drop_held(reader);
+    return err;
+}
+
+static int take_line(struct job *job, struct reader *reader, const char *text, size_t length,
+                     const struct strace_line *parsed)
+{
+    struct strace_line joined;
+    int err;
+
+    job->lines++;
+    if (reader->held != NULL && (parsed->shape == STRACE_FOREIGN || parsed->shape == STRACE_BLANK) &&
+        reader->held_lines < HELD_LINES) {
+        err = hold(job, reader, text, length);
+        if (err == -E2BIG)
+            return bad_held(job, reader);
+        if (err < 0)
+            return err;
+        strace_line_parse(reader->held, reader->held_length, &joined);
+        if (joined.shape == STRACE_PARTIAL || joined.shape == STRACE_FOREIGN)
+            return 0;
+        err = take_whole(job, reader, &joined);
+        drop_held(reader);
+        return err;
+    }
+    if (reader->held != NULL && (err = bad_held(job, reader)) < 0)
+        return err;
+    set_time(job, reader, parsed);
+    if (parsed->shape == STRACE_PARTIAL)
+        return hold(job, reader, text, length);
+    if (parsed->shape == STRACE_FOREIGN)
+        return import_bad(job->trace.import, reader->input, 1, "expected a line of strace, 'name(arguments) = result'");
+    return take_whole(job, reader, parsed);
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------------------- */
+
+static int next_line(struct reader *reader)
+{
+    char *line;
+    int got;
+
+    free(reader->line);
+    reader->line = NULL;
+    got = input_line(reader->input, &line, &reader->length);
+    if (got <= 0)
+        return got;
+    reader->line = malloc(reader->length + 1);
+    if (reader->line == NULL)
+        return -ENOMEM;
+    memcpy(reader->line, line, reader->length + 1);
+    strace_line_parse(reader->line, reader->length, &reader->parsed);
+    return 0;
+}
+
+/* What orders the heads of several files: the next line's time, as far as it has one. */
+static int64_t head_ns(const struct reader *reader)
+{
+    const struct strace_line *line = &reader->parsed;
+
+    switch (line->clock) {
+    case STRACE_UNIX_TIME:
+        return line->time_ns;
+    case STRACE_DAY_TIME:
+        return reader->day_ns + line->time_ns + (line->time_ns + HALF_DAY_NS < reader->last_day_ns ? DAY_NS : 0);
+    case STRACE_STEP_TIME:
+    case STRACE_NO_TIME:
+        break;
+    }
+    return reader->time_ns;
+}
+
+static int run_one(struct job *job, struct reader *reader)
+{
+    struct strace_line parsed;
+    size_t length;
+    char *line;
+    int err = 0, got;
+
+    while (err == 0 && (got = input_line(reader->input, &line, &length)) != 0) {
+        if (got < 0)
+            return got;
+        strace_line_parse(line, length, &parsed);
+        err = take_line(job, reader, line, length, &parsed);
+    }
+    if (err == 0 && reader->held != NULL)
+        err = bad_held(job, reader);
+    return err;
+}
+
+/* Files of several processes, merged by time; without times each after the other. */
+static int run_many(struct job *job)
+{
+    int err = 0;
+
+    for (size_t i = 0; i < job->reader_count && err == 0; i++)
+        err = next_line(&job->readers[i]);
+    while (err == 0) {
+        struct reader *first = NULL;
+        int64_t next_ns = INT64_MAX;
+
+        for (size_t i = 0; i < job->reader_count; i++) {
+            struct reader *reader = &job->readers[i];
+
+            if (reader->line == NULL)
+                continue;
+            if (first == NULL || head_ns(reader) < head_ns(first)) {
+                next_ns = first ? head_ns(first) : INT64_MAX;
+                first = reader;
+            } else if (head_ns(reader) < next_ns) {
+                next_ns = head_ns(reader);
+            }
+        }
+        if (first == NULL)
+            break;
+        do {
+            err = take_line(job, first, first->line, first->length, &first->parsed);
+            if (err == 0)
+                err = next_line(first);
+        } while (err == 0 && first->line != NULL && head_ns(first) <= next_ns);
+    }
+    for (size_t i = 0; i < job->reader_count && err == 0; i++)
+        if (job->readers[i].held != NULL)
+            err = bad_held(job, &job->readers[i]);
+    return err;
+}
+
+/* FILE.PID, as -ff writes; 0 for other names. */
+static uint32_t pid_of_name(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    unsigned long pid;
+    char *end;
+
+    if (dot == NULL || !isdigit((unsigned char)dot[1]))
+        return 0;
+    errno = 0;
+    pid = strtoul(dot + 1, &end, 10);
+    return *end == '\0' && errno == 0 && pid <= 4194304 ? (uint32_t)pid : 0;
+}
+
+/* ---- the report ------------------------------------------------------------------------------------------- */
+
+static void skip(struct job *job, const char *kind, uint64_t count)
+{
+    if (count > 0)
+        import_skip(job->trace.import, kind, count);
+}
+
+static void note_unknowable(struct job *job)
+{
+    const struct strace_counts *counts = &job->trace.counts;
+    struct import *import = job->trace.import;
+
+    if (counts->uring > 0)
+        import_note(import, "%llu io_uring requests cannot be reconstructed: strace shows how many were handed over, "
+                            "not what they were; capture --recorder bpf sees them",
+                    (unsigned long long)counts->uring);
+    if (counts->uring_polled > 0)
+        import_note(import, "%llu io_uring rings are polled by the kernel (SQPOLL): what they carried is not in a strace",
+                    (unsigned long long)counts->uring_polled);
+    if (counts->mappings > 0)
+        import_note(import, "%llu mappings of files: what was read and written through them is not in a strace",
+                    (unsigned long long)counts->mappings);
+    if (counts->unknown_position > 0)
+        import_note(import, "%llu reads or writes at a file position that cannot be known: their descriptor was opened "
+                            "or moved outside the trace; they have no offset",
+                    (unsigned long long)counts->unknown_position);
+    if (counts->cut_iocbs > 0)
+        import_note(import, "%llu entries of io_submit were left out by strace (strace -v shows them all)",
+                    (unsigned long long)counts->cut_iocbs);
+    if (job->resumed_alone > 0)
+        import_note(import, "%llu calls end here that began before the trace", (unsigned long long)job->resumed_alone);
+    if (!job->any_time)
+        import_note(import, "no time stamps (strace -ttt adds them): the order is kept, 1 ns apart");
+}
+
+static int report(struct job *job)
+{
+    const struct strace_counts *counts = &job->trace.counts;
+    struct import *import = job->trace.import;
+    char text[32];
+    int err = 0;
+
+    skip(job, "call that is no file I/O", counts->other_calls);
+    skip(job, "transfer of a pipe, socket or device (--all-fds)", counts->not_files);
+    skip(job, "transfer of a descriptor of unknown kind (--all-fds)", counts->unknown_files);
+    skip(job, "failed open or change of a name", counts->failed_names);
+    skip(job, "path that strace cut short", counts->cut_paths);
+    skip(job, "call that never returned", counts->no_result);
+    skip(job, "aio event without its request", counts->aio_unmatched);
+    skip(job, "io_uring request", counts->uring);
+    skip(job, "signal", job->signals);
+    note_unknowable(job);
+    if (counts->mappings > 0)
+        err = import_cannot_tell(import, "mmap");
+    if (err == 0 && counts->uring + counts->uring_polled > 0)
+        err = import_cannot_tell(import, "io_uring");
+    if (err == 0 && counts->unknown_position > 0)
+        err = import_cannot_tell(import, "offset");
+    if (err == 0 && !job->any_duration)
+        err = import_cannot_tell(import, "latency");
+    if (err == 0 && !job->any_time)
+        err = import_cannot_tell(import, "time");
+    if (err == 0 && job->any_wall)
+        err = import_meta(import, TRACE_META_START_WALL, "0");
+    if (err == 0 && job->any_time && job->grid_ns > 1) {
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)job->grid_ns);
+        err = import_meta(import, TRACE_META_TIME_UNIT_NS, text);
+    }
+    return err;
+}
+
+static void count_pending(void *context, struct strace_process *process)
+{
+    struct job *job = context;
+
+    if (process->pending != NULL)
+        job->trace.counts.no_result++;
+}
+
+static int run(struct input **inputs, size_t count, struct import *import, const void *conf)
+{
+    struct job job = {.trace.import = import, .trace.all_fds = import_options(import)->all_fds,
+                      .reader_count = count};
+    int err = -ENOMEM;
+
+    (void)conf;
+    job.readers = calloc(count, sizeof(*job.readers));
+    if (job.readers == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        job.readers[i].input = inputs[i];
+        job.readers[i].file_pid = pid_of_name(input_name(inputs[i]));
+    }
+    err = strace_world_new(&job.trace.world, import);
+    if (err == 0)
+        err = strace_aio_new(&job.trace.aio);
+    if (err == 0)
+        err = count == 1 ? run_one(&job, &job.readers[0]) : run_many(&job);
+    if (err == 0)
+        err = strace_aio_finish(&job.trace);
+    if (err == 0) {
+        strace_world_each(job.trace.world, count_pending, &job);
+        err = report(&job);
+    }
+    for (size_t i = 0; i < count; i++) {
+        free(job.readers[i].line);
+        drop_held(&job.readers[i]);
+    }
+    strace_aio_free(job.trace.aio);
+    strace_world_free(job.trace.world);
+    free(job.trace.touched);
+    free(job.readers);
+    return err;
+}
+
+static int sniff(const uint8_t *bytes, size_t length, bool at_end)
+{
+    const char *at = (const char *)bytes, *end = at + length;
+    unsigned int calls = 0, others = 0;
+
+    for (unsigned int lines = 0; lines < SNIFF_LINES && at < end; lines++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        struct strace_line line;
+
+        if (newline == NULL && !at_end)
+            break;
+        strace_line_parse(at, (size_t)((newline ? newline : end) - at), &line);
+        if (line.shape == STRACE_CALL || line.shape == STRACE_UNFINISHED || line.shape == STRACE_RESUMED)
+            calls++;
+        else if (line.shape == STRACE_FOREIGN)
+            others++;
+        at = newline ? newline + 1 : end;
+    }
+    return calls == 0 ? IMPORT_NO : others == 0 ? IMPORT_SURE : calls > others ? IMPORT_LIKELY : IMPORT_NO;
+}
+
+const struct importer importer_strace = {
+    .name = "strace",
+    .summary = "strace's text, with or without -f, -t, -tt, -ttt, -r, -T, -y, -ff",
+    .help = "Best recorded with strace -f -ttt -T -y. File positions are followed through open, lseek, dup, fork and "
+            "CLONE_FILES, so that read and write have offsets; a descriptor opened before the trace began has an "
+            "unknown position until it is moved. Sizes are the calls' arguments and results, never the printed "
+            "strings. libaio requests are put together from io_submit and io_getevents. Only regular files and block "
+            "devices are kept, as far as the opening or -y tells; --all-fds keeps the rest. io_uring requests and "
+            "mapped I/O are not in a strace and are counted as such. Several files of -ff are merged by time.",
+    .flags = IMPORTER_JOINS,
+    .sniff = sniff,
+    .run = run,
+};
