@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Workloads made from a specification: everything aio-stress and iozone can set, and open-loop
+ * arrivals. Deterministic by seed, streaming: memory grows with streams x files only.
+ *
+ *     'rw=randread,bs=4k,size=1g,ops=1m,depth=32,seed=1'
+ *     'stages=write:rewrite:read:reread,bs=64k,size=1g,fsync_end'              (iozone -i 0 -i 1)
+ *
+ * With a rate, issue times are exact arrivals. With think, a stream issues a batch every think.
+ * With neither every op is due at 0: meant for replay at pace asap. Latencies are unknown.
+ */
+#ifndef CONVERT_SYNTH_H
+#define CONVERT_SYNTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "convert/importer.h"
+#include "convert/synth_random.h"
+#include "traces/opts.h"
+
+#define SYNTH_STAGES_MAX 32u
+#define SYNTH_SIZES_MAX  32u
+#define SYNTH_CURSORS_MAX (1u << 24) /* streams x files x contexts */
+
+enum synth_rw {
+    SYNTH_READ, SYNTH_WRITE, SYNTH_RANDREAD, SYNTH_RANDWRITE, SYNTH_RW, SYNTH_RANDRW,
+    SYNTH_TRIM, SYNTH_RANDTRIM,
+    /* iozone's further stages */
+    SYNTH_REWRITE, SYNTH_REREAD, SYNTH_BACKREAD, SYNTH_RERECORD, SYNTH_STRIDEREAD,
+    SYNTH_RW_COUNT
+};
+
+enum synth_arrival { SYNTH_CONSTANT, SYNTH_POISSON, SYNTH_BURST };
+enum synth_sync { SYNTH_FSYNC, SYNTH_FDATASYNC };
+
+struct synth_spec {
+    /* what */
+    int rw;             /* enum synth_rw, when there are no stages */
+    const char *stages; /* "write:rewrite:read" */
+    uint64_t rwmix;     /* percent of reads in rw and randrw */
+    const char *bs;     /* "4k", or "4k-64k": uniform over multiples of the smaller */
+    const char *bssplit; /* "4k/60:64k/40": sizes and their percent */
+    uint64_t size_bytes; /* of each file */
+    uint64_t offset_bytes, align_bytes, stride_bytes;
+    const char *random; /* "uniform", "once", "zipf:1.1" */
+    /* where */
+    const char *path;   /* a file's name; with several, a number is appended */
+    uint64_t files, contexts, context_offset_bytes, switch_ops;
+    uint64_t streams;
+    bool processes;     /* streams are processes, else threads of one */
+    bool private_files; /* each stream has files of its own */
+    bool device;        /* path is a block device */
+    bool opens;         /* name-space calls around each stage */
+    /* how much */
+    uint64_t ops;        /* of a stage, over all streams; 0 = each file once */
+    uint64_t runtime_ns; /* with rate or think: ops issued before it */
+    /* when */
+    double rate;        /* ops a second over all streams; 0 = none */
+    int arrival;        /* enum synth_arrival */
+    uint64_t burst;     /* ops arriving at once */
+    uint64_t think_ns;
+    uint64_t depth, batch;
+    /* sync */
+    uint64_t fsync_every; /* writes of a stream to a file; 0 = never */
+    bool fsync_end;
+    int sync; /* enum synth_sync */
+    /* how */
+    bool direct, osync, dsync, nowait, append;
+    int api; /* enum trace_api */
+    uint64_t seed;
+};
+
+extern const struct opt synth_opts[];
+
+/* Generates all ops of spec into import. -EBADMSG with the diag set when spec makes no sense. */
+int synth_generate(const struct synth_spec *spec, struct import *import) TRACE_MUST_CHECK;
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "convert/synth.h"
+
+#define SPEC(member) offsetof(struct synth_spec, member)
+
+static const char *const rws[] = {"read", "write", "randread", "randwrite", "rw", "randrw",
+                                  "trim", "randtrim", "rewrite", "reread", "backread",
+                                  "rerecord", "strideread", NULL};
+static const char *const arrivals[] = {"constant", "poisson", "burst", NULL};
+static const char *const syncs[] = {"fsync", "fdatasync", NULL};
+/* In the order of enum trace_api. */
+static const char *const apis[] = {"unknown", "sync", "vectored", "libaio", "io_uring",
+                                   "posix_aio", "mmap", "block", "stdio", NULL};
+
+const struct opt synth_opts[] = {
+    {.help = "What"},
+    {"rw", 0, OPT_ENUM, SPEC(rw), .arg = "KIND", .def = "read", .values = rws,
+     .help = "read, write, randread, randwrite, rw (sequential, mixed), randrw, trim, randtrim"},
+    {"stages", 0, OPT_STRING, SPEC(stages), .arg = "A:B",
+     .help = "several kinds one after the other, each over the whole of every file unless ops "
+             "says less: write:rewrite:read:reread:randread:randwrite:backread:rerecord:"
+             "strideread"},
+    {"rwmix", 0, OPT_COUNT, SPEC(rwmix), .arg = "PCT", .def = "50", .max = 100,
+     .help = "percent of reads in rw and randrw"},
+    {"bs", 0, OPT_STRING, SPEC(bs), .arg = "SIZE|A-B", .def = "4k",
+     .help = "bytes an op (aio-stress, iozone: record size), or any multiple of A up to B"},
+    {"bssplit", 0, OPT_STRING, SPEC(bssplit), .arg = "SIZE/PCT:...",
+     .help = "sizes and how often, 4k/60:64k/40"},
+    {"size", 0, OPT_SIZE, SPEC(size_bytes), .arg = "SIZE", .def = "1g", .min = 1,
+     .max = 1ull << 62, .help = "bytes of each file"},
+    {"offset", 0, OPT_SIZE, SPEC(offset_bytes), .arg = "SIZE", .max = 1ull << 62,
+     .help = "where in each file the ops begin"},
+    {"align", 0, OPT_SIZE, SPEC(align_bytes), .arg = "SIZE",
+     .help = "random offsets are multiples of it; bs when not given"},
+    {"stride", 0, OPT_SIZE, SPEC(stride_bytes), .arg = "SIZE", .def = "1m", .min = 1,
+     .help = "strideread: from one op's start to the next"},
+    {"random", 0, OPT_STRING, SPEC(random), .arg = "HOW", .def = "uniform",
+     .help = "random offsets: uniform, once (each block once), zipf:THETA"},
+
+    {.help = "Where"},
+    {"path", 0, OPT_STRING, SPEC(path), .arg = "PATH", .def = "/synth",
+     .help = "name of the file; several get .0, .1 ..."},
+    {"files", 0, OPT_COUNT, SPEC(files), .arg = "N", .def = "1", .min = 1, .max = 1u << 24,
+     .help = "files, of every stream when private"},
+    {"contexts", 0, OPT_COUNT, SPEC(contexts), .arg = "N", .def = "1", .min = 1, .max = 1024,
+     .help = "sequential cursors in each file (aio-stress -c)"},
+    {"context_offset", 0, OPT_SIZE, SPEC(context_offset_bytes), .arg = "SIZE", .def = "2m",
+     .help = "from one cursor's start to the next (aio-stress -C)"},
+    {"switch", 0, OPT_COUNT, SPEC(switch_ops), .arg = "N", .def = "1", .min = 1,
+     .help = "ops to one file before the next file (aio-stress -i)"},
+    {"streams", 0, OPT_COUNT, SPEC(streams), .arg = "N", .def = "1", .min = 1, .max = 1u << 20,
+     .help = "threads that issue"},
+    {"processes", 0, OPT_FLAG, SPEC(processes), .help = "streams are processes"},
+    {"private", 0, OPT_FLAG, SPEC(private_files), .help = "each stream has files of its own"},
+    {"device", 0, OPT_FLAG, SPEC(device), .help = "path is a block device"},
+    {"opens", 0, OPT_FLAG, SPEC(opens), .help = "open and close the files around each stage"},
+
+    {.help = "How much"},
+    {"ops", 0, OPT_COUNT, SPEC(ops), .arg = "N",
+     .help = "ops of a stage, over all streams; when not given each file is gone through once"},
+    {"runtime", 0, OPT_TIME, SPEC(runtime_ns), .arg = "T",
+     .help = "with rate or think: as many ops as fit"},
+
+    {.help = "When"},
+    {"rate", 0, OPT_DOUBLE, SPEC(rate), .arg = "IOPS", .help = "ops a second, over all streams"},
+    {"arrival", 0, OPT_ENUM, SPEC(arrival), .arg = "HOW", .def = "constant", .values = arrivals,
+     .help = "how ops arrive at that rate: constant, poisson, burst"},
+    {"burst", 0, OPT_COUNT, SPEC(burst), .arg = "N", .def = "64", .min = 1, .max = 1u << 20,
+     .help = "ops that arrive at once"},
+    {"think", 0, OPT_TIME, SPEC(think_ns), .arg = "T", .max = 1ull << 60,
+     .help = "from one batch of a stream to its next"},
+    {"depth", 0, OPT_COUNT, SPEC(depth), .arg = "N", .def = "1", .min = 1,
+     .help = "ops in flight it is meant for: kept in the tape's metadata, said in the report"},
+    {"batch", 0, OPT_COUNT, SPEC(batch), .arg = "N", .def = "1", .min = 1, .max = 1u << 20,
+     .help = "ops of one submission call"},
+
+    {.help = "How"},
+    {"fsync", 0, OPT_COUNT, SPEC(fsync_every), .arg = "N",
+     .help = "sync a file after every N writes of a stream to it"},
+    {"fsync_end", 0, OPT_FLAG, SPEC(fsync_end), .help = "sync written files after each stage"},
+    {"sync", 0, OPT_ENUM, SPEC(sync), .arg = "HOW", .def = "fsync", .values = syncs,
+     .help = "the call for these: fsync, fdatasync"},
+    {"direct", 0, OPT_FLAG, SPEC(direct), .help = "O_DIRECT"},
+    {"osync", 0, OPT_FLAG, SPEC(osync), .help = "O_SYNC"},
+    {"dsync", 0, OPT_FLAG, SPEC(dsync), .help = "O_DSYNC"},
+    {"nowait", 0, OPT_FLAG, SPEC(nowait), .help = "RWF_NOWAIT"},
+    {"append", 0, OPT_FLAG, SPEC(append), .help = "writes append"},
+    {"api", 0, OPT_ENUM, SPEC(api), .arg = "API", .def = "sync", .values = apis,
+     .help = "call they are said to be made through: sync, vectored, libaio, io_uring, posix_aio"},
+    {"seed", 0, OPT_COUNT, SPEC(seed), .arg = "N", .def = "1", .help = "another N, other numbers"},
+    {0},
+};
