@@ -125,14 +125,14 @@ char *anonymise_path(const uint8_t key[16], const char *path)
 
 int anonymise_tables(struct import *import)
 {
-    struct tables *tables = &import->tables;
+    struct catalog *tables = &import->tables;
     uint8_t key[16];
     int err = 0;
 
     if (getrandom(key, sizeof(key), 0) != sizeof(key))
         return diag_errno(import->diag, -errno, "--anonymise: random key");
     for (uint32_t i = 0; i < tables->file_count && err == 0; i++) {
-        struct trace_file *file = tables_file_at(tables, i);
+        struct trace_file *file = catalog_file_at(tables, i);
         char *name = anonymise_path(key, file->path);
 
         if (!name) {
@@ -151,10 +151,10 @@ int strip_identity(struct import *import)
 {
     static const char *const keys[] = {TRACE_META_COMMAND, TRACE_META_CONFIG, "host", "hostname",
                                        "user", "cwd"};
-    struct tables *tables = &import->tables;
+    struct catalog *tables = &import->tables;
 
     for (uint32_t i = 0; i < tables->stream_count; i++) {
-        char *comm = (char *)tables_stream_at(tables, i)->comm;
+        char *comm = (char *)catalog_stream_at(tables, i)->comm;
 
         *comm = '\0';
     }

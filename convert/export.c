@@ -84,12 +84,12 @@ void export_release(struct export *export)
 
 const struct trace_file *export_file(const struct export *export, uint32_t file)
 {
-    return tables_file_at(&export->import->tables, file);
+    return catalog_file_at(&export->import->tables, file);
 }
 
 const struct trace_stream *export_stream(const struct export *export, uint32_t stream)
 {
-    return tables_stream_at(&export->import->tables, stream);
+    return catalog_stream_at(&export->import->tables, stream);
 }
 
 const char *export_meta(const struct export *export, const char *key)

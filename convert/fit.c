@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/tables.h"
+#include "convert/catalog.h"
 #include "traces/diag.h"
 #include "traces/units.h"
 
@@ -155,7 +155,7 @@ static int grain_compare(const void *a, const void *b)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-static int pack_finish(struct fit *fit, struct tables *tables, struct diag *diag)
+static int pack_finish(struct fit *fit, struct catalog *tables, struct diag *diag)
 {
     uint32_t kept = 0, rank = 0;
 
@@ -164,7 +164,7 @@ static int pack_finish(struct fit *fit, struct tables *tables, struct diag *diag
             fit->grains[kept++] = fit->grains[i];
     qsort(fit->grains, kept, sizeof(*fit->grains), grain_compare);
     for (uint32_t i = 0; i < kept; i++) {
-        struct trace_file *file = tables_file_at(tables, fit->grains[i].file);
+        struct trace_file *file = catalog_file_at(tables, fit->grains[i].file);
         uint64_t end;
 
         rank = i && fit->grains[i].file == fit->grains[i - 1].file ? rank + 1 : 0;
@@ -187,14 +187,14 @@ static int pack_finish(struct fit *fit, struct tables *tables, struct diag *diag
     return 0;
 }
 
-int fit_finish(struct fit *fit, struct tables *tables, struct diag *diag)
+int fit_finish(struct fit *fit, struct catalog *tables, struct diag *diag)
 {
     if (fit->conf->mode == FIT_NONE)
         return 0;
     if (fit->conf->mode == FIT_PACK)
         return pack_finish(fit, tables, diag);
     for (uint32_t i = 0; i < tables->file_count && i < fit->max_ends_known; i++) {
-        struct trace_file *file = tables_file_at(tables, i);
+        struct trace_file *file = catalog_file_at(tables, i);
 
         if (fit->max_ends[i] > fit->conf->size_bytes ||
             (file->size_bytes != TRACE_UNKNOWN_U64 &&

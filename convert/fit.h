@@ -18,7 +18,7 @@
 #include "traces/trace.h"
 
 struct diag;
-struct tables;
+struct catalog;
 
 #define FIT_GRAINS_MAX (4u << 20)
 
@@ -51,7 +51,7 @@ int fit_init(struct fit *fit, const struct fit_conf *conf);
 int fit_observe(struct fit *fit, const struct trace_op *op); /* 0 or -ENOMEM */
 /* After the last observe. -ENOSPC with the diag set when a packed file is larger than the size;
  * sets the sizes of the files that were fitted. */
-int fit_finish(struct fit *fit, struct tables *tables, struct diag *diag);
+int fit_finish(struct fit *fit, struct catalog *tables, struct diag *diag);
 /* Moves the op; 1, or 0 when nothing of it is left (a discard of untouched space). */
 int fit_apply(struct fit *fit, struct trace_op *op);
 void fit_release(struct fit *fit);

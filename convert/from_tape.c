@@ -90,7 +90,7 @@ static int copy_tables(struct from_tape *from)
         err = import_stream(from->import, stream->pid, stream->tid, stream->comm,
                             strlen(stream->comm), &from->streams[from->stream_count]);
         if (err == 0)
-            tables_stream_at(&from->import->tables, from->streams[from->stream_count])->ppid =
+            catalog_stream_at(&from->import->tables, from->streams[from->stream_count])->ppid =
                 stream->ppid;
     }
     return err;

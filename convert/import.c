@@ -14,7 +14,7 @@ void import_init(struct import *import, const struct import_options *options, ui
                  void *sink_context, struct diag *diag)
 {
     memset(import, 0, sizeof(*import));
-    tables_init(&import->tables);
+    catalog_init(&import->tables);
     import->options = *options;
     import->skip_bad = skip_bad;
     import->sink = sink;
@@ -24,7 +24,7 @@ void import_init(struct import *import, const struct import_options *options, ui
 
 void import_release(struct import *import)
 {
-    tables_release(&import->tables);
+    catalog_release(&import->tables);
     kinds_release(&import->skipped);
     kinds_release(&import->lost);
     for (size_t i = 0; i < import->note_count; i++)
@@ -54,7 +54,7 @@ int import_file(struct import *import, const char *path, size_t length, uint32_t
     int err;
 
     length = strnlen(path, length);
-    err = tables_file(&import->tables, path, length, ret_file);
+    err = catalog_file(&import->tables, path, length, ret_file);
     if (err == -E2BIG)
         return diag_set(import->diag, err, "a path of %zu bytes, or too many files", length);
     return err < 0 ? diag_errno(import->diag, err, "file table") : 0;
@@ -69,7 +69,7 @@ int import_device(struct import *import, uint32_t major, uint32_t minor, uint32_
 
     if (err < 0)
         return err;
-    file = tables_file_at(&import->tables, *ret_file);
+    file = catalog_file_at(&import->tables, *ret_file);
     file->kind = TRACE_FILE_BLOCK;
     file->device = (uint64_t)major << 20 | minor;
     return 0;
@@ -77,7 +77,7 @@ int import_device(struct import *import, uint32_t major, uint32_t minor, uint32_
 
 int import_file_facts(struct import *import, uint32_t index, const struct trace_file *facts)
 {
-    struct trace_file *file = tables_file_at(&import->tables, index);
+    struct trace_file *file = catalog_file_at(&import->tables, index);
 
     if (!file)
         return diag_set(import->diag, -EINVAL, "file %u is not in the table", index);
@@ -98,7 +98,7 @@ int import_file_facts(struct import *import, uint32_t index, const struct trace_
 int import_stream(struct import *import, uint32_t pid, uint32_t tid, const char *comm,
                   size_t comm_length, uint32_t *ret_stream)
 {
-    int err = tables_stream(&import->tables, pid, tid, comm ? comm : "",
+    int err = catalog_stream(&import->tables, pid, tid, comm ? comm : "",
                             comm ? strnlen(comm, comm_length) : 0, ret_stream);
 
     return err < 0 ? diag_errno(import->diag, err, "stream table") : 0;
@@ -162,7 +162,7 @@ static const char *op_fault(const struct trace_op *op)
 
 static bool op_is_valid(const struct import *import, const struct trace_op *op)
 {
-    const struct tables *tables = &import->tables;
+    const struct catalog *tables = &import->tables;
 
     return op->kind < TRACE_OP_COUNT && op->api < TRACE_API_COUNT &&
            op->completion < TRACE_COMPLETION_COUNT && op->cause < TRACE_CAUSE_COUNT &&

@@ -10,7 +10,7 @@
 
 #include "convert/importer.h"
 #include "convert/kinds.h"
-#include "convert/tables.h"
+#include "convert/catalog.h"
 
 #define IMPORT_BATCH     512u
 #define IMPORT_NOTES_MAX 64u
@@ -24,7 +24,7 @@ struct import_pair {
 struct import {
     struct diag *diag;
     struct import_options options;
-    struct tables tables;
+    struct catalog tables;
     struct trace_op batch[IMPORT_BATCH];
     size_t batch_count;
     int (*sink)(void *context, const struct trace_op *ops, size_t count);

@@ -331,14 +331,14 @@ static const struct trace_file *file_of(const void *context, uint32_t file)
 {
     const struct pipeline *pipeline = context;
 
-    return tables_file_at(&pipeline->import.tables, file);
+    return catalog_file_at(&pipeline->import.tables, file);
 }
 
 static const struct trace_stream *stream_of(const void *context, uint32_t stream)
 {
     const struct pipeline *pipeline = context;
 
-    return tables_stream_at(&pipeline->import.tables, stream);
+    return catalog_stream_at(&pipeline->import.tables, stream);
 }
 
 int pipeline_init(struct pipeline *pipeline, const struct convert_conf *conf,

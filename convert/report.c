@@ -106,10 +106,10 @@ static void print_changes(const struct pipeline *pipeline, FILE *out)
 /* A device that is smaller than what was read or written of it: the unit is wrong. */
 static void print_sizes(const struct pipeline *pipeline, FILE *out)
 {
-    const struct tables *tables = &pipeline->import.tables;
+    const struct catalog *tables = &pipeline->import.tables;
 
     for (uint32_t i = 0; i < tables->file_count; i++) {
-        const struct trace_file *file = tables_file_at(tables, i);
+        const struct trace_file *file = catalog_file_at(tables, i);
 
         if (file->kind == TRACE_FILE_BLOCK && file->size_bytes != TRACE_UNKNOWN_U64 &&
             file->size_bytes && file->max_end != TRACE_UNKNOWN_U64 &&

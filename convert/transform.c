@@ -73,19 +73,19 @@ static const char *best_rule(const struct opt_list *maps, const char *path)
     return best;
 }
 
-int transform_rename(const struct transform_conf *conf, struct tables *tables,
+int transform_rename(const struct transform_conf *conf, struct catalog *tables,
                      uint64_t *ret_renamed, struct diag *diag)
 {
-    struct tables seen;
+    struct catalog seen;
     uint64_t renamed = 0;
     int err = 0;
 
     *ret_renamed = 0;
     if (!conf->maps.count)
         return 0;
-    tables_init(&seen);
+    catalog_init(&seen);
     for (uint32_t i = 0; i < tables->file_count && err == 0; i++) {
-        struct trace_file *file = tables_file_at(tables, i);
+        struct trace_file *file = catalog_file_at(tables, i);
         const char *rule = best_rule(&conf->maps, file->path);
         char *name = rule ? mapped(rule, file->path) : NULL;
         uint32_t number;
@@ -95,11 +95,11 @@ int transform_rename(const struct transform_conf *conf, struct tables *tables,
             file->path = name;
             renamed++;
         }
-        err = tables_file(&seen, file->path, strlen(file->path), &number);
+        err = catalog_file(&seen, file->path, strlen(file->path), &number);
         if (err == 0 && number != i)
             err = diag_set(diag, -EEXIST, "--map: two files would be named %s", file->path);
     }
-    tables_release(&seen);
+    catalog_release(&seen);
     if (err == 0)
         *ret_renamed = renamed;
     return err;

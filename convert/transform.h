@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "convert/fit.h"
-#include "convert/tables.h"
+#include "convert/catalog.h"
 #include "traces/opts.h"
 
 enum transform_split { SPLIT_NONE, SPLIT_FILE, SPLIT_STREAM, SPLIT_TIME };
@@ -43,7 +43,7 @@ int64_t transform_speed(const struct transform_conf *conf, int64_t since_base_ns
 
 /* Renames the table's files by the --map rules, the longest matching A first; *ret_renamed
  * counts. -EEXIST (diag set) when two files would get one name. */
-int transform_rename(const struct transform_conf *conf, struct tables *tables,
+int transform_rename(const struct transform_conf *conf, struct catalog *tables,
                      uint64_t *ret_renamed, struct diag *diag);
 /* Shift of input number index (from 0) by --shift; 0 when there is none. */
 int64_t transform_shift_ns(const struct transform_conf *conf, size_t index);

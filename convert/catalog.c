@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "convert/tables.h"
+#include "convert/catalog.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,47 +9,47 @@
 #define PAGE_COUNT (1u << PAGE_BITS)
 #define COMM_MAX   255u
 
-void tables_init(struct tables *tables)
+void catalog_init(struct catalog *catalog)
 {
-    memset(tables, 0, sizeof(*tables));
-    tables->last_file = tables->last_stream = TRACE_NONE_U32;
+    memset(catalog, 0, sizeof(*catalog));
+    catalog->last_file = catalog->last_stream = TRACE_NONE_U32;
 }
 
-static void slots_release(struct table_slots *slots)
+static void slots_release(struct catalog_slots *slots)
 {
     free(slots->slots);
     free(slots->hashes);
 }
 
-void tables_release(struct tables *tables)
+void catalog_release(struct catalog *catalog)
 {
-    for (uint32_t i = 0; i < tables->file_count; i++)
-        free((char *)tables_file_at(tables, i)->path);
-    for (uint32_t i = 0; i < tables->file_count; i += PAGE_COUNT)
-        free(tables->file_pages[i >> PAGE_BITS]);
-    for (uint32_t i = 0; i < tables->stream_count; i++)
-        free((char *)tables_stream_at(tables, i)->comm);
-    for (uint32_t i = 0; i < tables->stream_count; i += PAGE_COUNT)
-        free(tables->stream_pages[i >> PAGE_BITS]);
-    free(tables->file_pages);
-    free(tables->stream_pages);
-    slots_release(&tables->file_slots);
-    slots_release(&tables->stream_slots);
-    tables_init(tables);
+    for (uint32_t i = 0; i < catalog->file_count; i++)
+        free((char *)catalog_file_at(catalog, i)->path);
+    for (uint32_t i = 0; i < catalog->file_count; i += PAGE_COUNT)
+        free(catalog->file_pages[i >> PAGE_BITS]);
+    for (uint32_t i = 0; i < catalog->stream_count; i++)
+        free((char *)catalog_stream_at(catalog, i)->comm);
+    for (uint32_t i = 0; i < catalog->stream_count; i += PAGE_COUNT)
+        free(catalog->stream_pages[i >> PAGE_BITS]);
+    free(catalog->file_pages);
+    free(catalog->stream_pages);
+    slots_release(&catalog->file_slots);
+    slots_release(&catalog->stream_slots);
+    catalog_init(catalog);
 }
 
-struct trace_file *tables_file_at(const struct tables *tables, uint32_t file)
+struct trace_file *catalog_file_at(const struct catalog *catalog, uint32_t file)
 {
-    if (file >= tables->file_count)
+    if (file >= catalog->file_count)
         return NULL;
-    return &tables->file_pages[file >> PAGE_BITS][file & (PAGE_COUNT - 1)];
+    return &catalog->file_pages[file >> PAGE_BITS][file & (PAGE_COUNT - 1)];
 }
 
-struct trace_stream *tables_stream_at(const struct tables *tables, uint32_t stream)
+struct trace_stream *catalog_stream_at(const struct catalog *catalog, uint32_t stream)
 {
-    if (stream >= tables->stream_count)
+    if (stream >= catalog->stream_count)
         return NULL;
-    return &tables->stream_pages[stream >> PAGE_BITS][stream & (PAGE_COUNT - 1)];
+    return &catalog->stream_pages[stream >> PAGE_BITS][stream & (PAGE_COUNT - 1)];
 }
 
 static uint32_t hash_bytes(const char *bytes, size_t length, uint64_t seed)
@@ -72,10 +72,10 @@ static uint32_t hash_bytes(const char *bytes, size_t length, uint64_t seed)
 }
 
 /* Room for one more entry, at most three quarters full. */
-static int slots_grow(struct table_slots *slots)
+static int slots_grow(struct catalog_slots *slots)
 {
     uint32_t size = slots->slots ? (slots->mask + 1) * 2 : 256;
-    struct table_slots next = {.mask = size - 1, .used = slots->used};
+    struct catalog_slots next = {.mask = size - 1, .used = slots->used};
 
     if (slots->slots && (slots->used + 1) < (slots->mask + 1) / 4 * 3)
         return 0;
@@ -102,7 +102,7 @@ static int slots_grow(struct table_slots *slots)
     return 0;
 }
 
-static void slots_put(struct table_slots *slots, uint32_t at, uint32_t hash, uint32_t entry)
+static void slots_put(struct catalog_slots *slots, uint32_t at, uint32_t hash, uint32_t entry)
 {
     slots->slots[at] = entry + 1;
     slots->hashes[at] = hash;
@@ -146,64 +146,64 @@ static bool same_text(const char *stored, const char *text, size_t length)
     return !memcmp(stored, text, length) && stored[length] == '\0';
 }
 
-static bool file_is(const struct tables *tables, uint32_t file, const char *path, size_t length)
+static bool file_is(const struct catalog *catalog, uint32_t file, const char *path, size_t length)
 {
-    const char *stored = tables_file_at(tables, file)->path;
+    const char *stored = catalog_file_at(catalog, file)->path;
 
     return strlen(stored) == length && same_text(stored, path, length);
 }
 
-int tables_file(struct tables *tables, const char *path, size_t length, uint32_t *ret_file)
+int catalog_file(struct catalog *catalog, const char *path, size_t length, uint32_t *ret_file)
 {
     struct trace_file *file;
     uint32_t hash, at;
     int err;
 
-    if (tables->last_file != TRACE_NONE_U32 &&
-        file_is(tables, tables->last_file, path, length)) {
-        *ret_file = tables->last_file;
+    if (catalog->last_file != TRACE_NONE_U32 &&
+        file_is(catalog, catalog->last_file, path, length)) {
+        *ret_file = catalog->last_file;
         return 0;
     }
-    if (length > TABLES_PATH_MAX)
+    if (length > CATALOG_PATH_MAX)
         return -E2BIG;
-    err = slots_grow(&tables->file_slots);
+    err = slots_grow(&catalog->file_slots);
     if (err < 0)
         return err;
     hash = hash_bytes(path, length, 0);
-    for (at = hash & tables->file_slots.mask; tables->file_slots.slots[at];
-         at = (at + 1) & tables->file_slots.mask) {
-        uint32_t entry = tables->file_slots.slots[at] - 1;
+    for (at = hash & catalog->file_slots.mask; catalog->file_slots.slots[at];
+         at = (at + 1) & catalog->file_slots.mask) {
+        uint32_t entry = catalog->file_slots.slots[at] - 1;
 
-        if (tables->file_slots.hashes[at] == hash && file_is(tables, entry, path, length)) {
-            *ret_file = tables->last_file = entry;
+        if (catalog->file_slots.hashes[at] == hash && file_is(catalog, entry, path, length)) {
+            *ret_file = catalog->last_file = entry;
             return 0;
         }
     }
-    err = page_append((void ***)&tables->file_pages, tables->file_count, sizeof(*file));
+    err = page_append((void ***)&catalog->file_pages, catalog->file_count, sizeof(*file));
     if (err < 0)
         return err;
-    file = &tables->file_pages[tables->file_count >> PAGE_BITS]
-                              [tables->file_count & (PAGE_COUNT - 1)];
+    file = &catalog->file_pages[catalog->file_count >> PAGE_BITS]
+                              [catalog->file_count & (PAGE_COUNT - 1)];
     file->path = copy_text(path, length);
     if (!file->path)
         return -ENOMEM;
     file->size_bytes = TRACE_UNKNOWN_U64;
     file->ops = file->bytes = file->max_end = TRACE_UNKNOWN_U64;
-    slots_put(&tables->file_slots, at, hash, tables->file_count);
-    *ret_file = tables->last_file = tables->file_count++;
+    slots_put(&catalog->file_slots, at, hash, catalog->file_count);
+    *ret_file = catalog->last_file = catalog->file_count++;
     return 0;
 }
 
-static bool stream_is(const struct tables *tables, uint32_t stream, uint32_t pid, uint32_t tid,
+static bool stream_is(const struct catalog *catalog, uint32_t stream, uint32_t pid, uint32_t tid,
                       const char *comm, size_t length)
 {
-    const struct trace_stream *stored = tables_stream_at(tables, stream);
+    const struct trace_stream *stored = catalog_stream_at(catalog, stream);
 
     return stored->pid == pid && stored->tid == tid && strlen(stored->comm) == length &&
            same_text(stored->comm, comm, length);
 }
 
-int tables_stream(struct tables *tables, uint32_t pid, uint32_t tid, const char *comm,
+int catalog_stream(struct catalog *catalog, uint32_t pid, uint32_t tid, const char *comm,
                   size_t comm_length, uint32_t *ret_stream)
 {
     struct trace_stream *stream;
@@ -212,36 +212,36 @@ int tables_stream(struct tables *tables, uint32_t pid, uint32_t tid, const char 
 
     if (comm_length > COMM_MAX)
         comm_length = COMM_MAX;
-    if (tables->last_stream != TRACE_NONE_U32 &&
-        stream_is(tables, tables->last_stream, pid, tid, comm, comm_length)) {
-        *ret_stream = tables->last_stream;
+    if (catalog->last_stream != TRACE_NONE_U32 &&
+        stream_is(catalog, catalog->last_stream, pid, tid, comm, comm_length)) {
+        *ret_stream = catalog->last_stream;
         return 0;
     }
-    err = slots_grow(&tables->stream_slots);
+    err = slots_grow(&catalog->stream_slots);
     if (err < 0)
         return err;
     hash = hash_bytes(comm, comm_length, (uint64_t)pid << 32 | tid);
-    for (at = hash & tables->stream_slots.mask; tables->stream_slots.slots[at];
-         at = (at + 1) & tables->stream_slots.mask) {
-        uint32_t entry = tables->stream_slots.slots[at] - 1;
+    for (at = hash & catalog->stream_slots.mask; catalog->stream_slots.slots[at];
+         at = (at + 1) & catalog->stream_slots.mask) {
+        uint32_t entry = catalog->stream_slots.slots[at] - 1;
 
-        if (tables->stream_slots.hashes[at] == hash &&
-            stream_is(tables, entry, pid, tid, comm, comm_length)) {
-            *ret_stream = tables->last_stream = entry;
+        if (catalog->stream_slots.hashes[at] == hash &&
+            stream_is(catalog, entry, pid, tid, comm, comm_length)) {
+            *ret_stream = catalog->last_stream = entry;
             return 0;
         }
     }
-    err = page_append((void ***)&tables->stream_pages, tables->stream_count, sizeof(*stream));
+    err = page_append((void ***)&catalog->stream_pages, catalog->stream_count, sizeof(*stream));
     if (err < 0)
         return err;
-    stream = &tables->stream_pages[tables->stream_count >> PAGE_BITS]
-                                  [tables->stream_count & (PAGE_COUNT - 1)];
+    stream = &catalog->stream_pages[catalog->stream_count >> PAGE_BITS]
+                                  [catalog->stream_count & (PAGE_COUNT - 1)];
     stream->comm = copy_text(comm, comm_length);
     if (!stream->comm)
         return -ENOMEM;
     stream->pid = pid;
     stream->tid = tid;
-    slots_put(&tables->stream_slots, at, hash, tables->stream_count);
-    *ret_stream = tables->last_stream = tables->stream_count++;
+    slots_put(&catalog->stream_slots, at, hash, catalog->stream_count);
+    *ret_stream = catalog->last_stream = catalog->stream_count++;
     return 0;
 }
