@@ -33,6 +33,7 @@ struct job {
     size_t reader_count;
     struct strace_process *main; /* lines without a pid */
     struct strace_process *forking;
+    uint32_t attached_pid; /* strace said so before the fork that made it was printed */
     bool main_named, any_time, any_duration, any_wall, any_name;
     uint64_t grid_ns, lines, resumed_alone, sequence, signals;
 };
@@ -104,6 +105,12 @@ static void count_live(void *context, struct strace_process *process)
     }
 }
 
+static bool is_fork(struct strace_slice name)
+{
+    return strace_is(name, "clone") || strace_is(name, "clone3") || strace_is(name, "fork") ||
+           strace_is(name, "vfork");
+}
+
 static struct strace_process *process_of(struct job *job, struct reader *reader, const struct strace_line *line)
 {
     struct strace_process *process;
@@ -120,7 +127,8 @@ static struct strace_process *process_of(struct job *job, struct reader *reader,
         return job->main;
     }
     process = strace_world_find(job->trace.world, line->has_pid ? line->pid : reader->file_pid);
-    if (process == NULL && line->bracketed && job->main != NULL && !job->main_named && job->forking != job->main) {
+    if (process == NULL && line->bracketed && job->main != NULL && !job->main_named &&
+        (job->forking != job->main || (line->shape == STRACE_RESUMED && is_fork(line->name)))) {
         /* The first one named that nobody made is the one that had no name. */
         job->main->pid = job->main->group = line->pid;
         job->main->stream = TRACE_NONE_U32;
@@ -178,16 +186,23 @@ static int do_call(struct job *job, struct strace_process *process, const struct
     return strace_call_take(&job->trace, call);
 }
 
-static bool is_fork(struct strace_slice name)
+static int begin_fork(struct job *job, struct strace_process *parent, const struct strace_line *line)
 {
-    return strace_is(name, "clone") || strace_is(name, "clone3") || strace_is(name, "fork") ||
-           strace_is(name, "vfork");
+    struct strace_process *child = job->attached_pid ? strace_world_find(job->trace.world, job->attached_pid) : NULL;
+
+    job->attached_pid = 0;
+    job->forking = child == NULL || child->live ? parent : NULL;
+    if (job->forking != NULL)
+        return 0;
+    return strace_process_fork(parent, child, strace_has_word(line->args, "CLONE_FILES"),
+                               strace_has_word(line->args, "CLONE_THREAD"));
 }
 
 static int begin_call(struct job *job, struct reader *reader, struct strace_process *process,
                       const struct strace_line *line)
 {
     struct strace_fd fd;
+    int err;
 
     if (process->pending != NULL)
         job->trace.counts.no_result++;
@@ -200,8 +215,8 @@ static int begin_call(struct job *job, struct reader *reader, struct strace_proc
     process->pending_length = line->args.length;
     process->pending_ns = now_ns(job, reader);
     process->pending_time = line->clock != STRACE_NO_TIME;
-    if (is_fork(line->name))
-        job->forking = process;
+    if (is_fork(line->name) && (err = begin_fork(job, process, line)) < 0)
+        return err;
     if (!strace_fd_parse(line->args, &fd) || fd.fd < 0)
         return 0;
     process->pending_open = strace_open_ref(strace_fd_get(process, fd.fd));
@@ -281,6 +296,7 @@ static int attach(struct job *job, uint32_t pid)
         return -ENOMEM;
     /* Not made from a parent yet: the parent's return will do it. */
     process->live = forked;
+    job->attached_pid = forked ? 0 : pid;
     return 0;
 }
 

@@ -450,7 +450,8 @@ static int take_copy(struct strace_trace *trace, struct strace_call *call)
     if (op.kind == TRACE_COPY && is_file(out) && out->position != TRACE_UNKNOWN_U64 && op.result > 0 &&
         (sendfile || !pointed_number(call->args[3], &value)))
         out->position += (uint64_t)op.result;
-    if (op.result > 0 && op.kind != TRACE_COPY)
+    /* Asked for is often "all there is", up to 2^63. */
+    if (op.result >= 0)
         op.length = (uint64_t)op.result;
     return strace_call_emit(trace, &op);
 }

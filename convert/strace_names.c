@@ -104,7 +104,8 @@ static int take_close(struct strace_trace *trace, struct strace_call *call)
 
     if (open == NULL || !strace_fd_parse(call->args[0], &fd))
         return 0;
-    if (open->file != TRACE_NONE_U32 && (open->kind == TRACE_FILE_REGULAR || open->kind == TRACE_FILE_BLOCK) &&
+    /* A copy (dup, fork) keeps the file open: only the last one closes it. */
+    if (open->refs == 1 && open->file != TRACE_NONE_U32 && (open->kind == TRACE_FILE_REGULAR || open->kind == TRACE_FILE_BLOCK) &&
         (!call->has_result || call->result >= 0)) {
         err = strace_call_op(trace, call, TRACE_CLOSE, open, &op);
         if (err == 0)
