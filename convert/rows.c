@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SNIFF_LINES 32
+#define SNIFF_LINES        32
+#define SNIFF_LINES_A_TORN 8 /* whole lines for each one that may be torn */
 
 /* What the options make of a spec: worked out once an input. */
 struct rows {
@@ -360,11 +361,11 @@ int rows_sniff(const struct rows_spec *spec, const uint8_t *bytes, size_t length
                int likely)
 {
     struct field fields[ROWS_MAX_FIELDS];
-    unsigned int fitting = 0, header = 0;
+    unsigned int fitting = 0, unfit = 0, header = 0;
     const char *line;
     size_t at = 0, line_length;
 
-    while (fitting < SNIFF_LINES &&
+    while (fitting + unfit < SNIFF_LINES &&
            rows_next_line(bytes, length, at_end, &at, &line, &line_length)) {
         size_t count;
 
@@ -380,9 +381,10 @@ int rows_sniff(const struct rows_spec *spec, const uint8_t *bytes, size_t length
         else if (sniff_row(spec, fields, count))
             fitting++;
         else
-            return header ? IMPORT_LIKELY : IMPORT_NO;
+            unfit++;
     }
     if (header)
-        return IMPORT_SURE;
-    return fitting ? likely : IMPORT_NO;
+        return unfit ? IMPORT_LIKELY : IMPORT_SURE;
+    /* One torn line among many does not make it another format: the import will name it. */
+    return fitting && unfit <= fitting / SNIFF_LINES_A_TORN ? likely : IMPORT_NO;
 }

@@ -51,8 +51,8 @@ struct rows_spec {
 int rows_import(const struct rows_spec *spec, struct input *input, struct import *import);
 
 /*
- * likely when every whole line in bytes (up to 32, at least one) fits spec, else IMPORT_NO. A
- * header line that fits spec->header makes it IMPORT_SURE.
+ * likely when the whole lines in bytes (up to 32, at least one) fit spec but for one in eight, else
+ * IMPORT_NO. A header line that fits spec->header makes it IMPORT_SURE.
  */
 int rows_sniff(const struct rows_spec *spec, const uint8_t *bytes, size_t length, bool at_end,
                int likely);
