@@ -112,7 +112,7 @@ $(BUILD)/%.o: %.c | $(tables)
 
 $(BUILD)/%.pic.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c -o $@ $<
+	$(CC) $(filter-out -fsanitize=% -fno-sanitize%,$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -fexceptions -ftls-model=initial-exec -MMD -MP -c -o $@ $<
 
 # The registries hold names only, so the objects that include them follow the table files.
 $(BUILD)/engines/engine.o: $(BUILD)/gen/engines.def
@@ -155,7 +155,7 @@ $(BUILD)/iotape-compare: $(BUILD)/replay/compare_main.o $(BUILD)/libreplay.a $(B
 $(BUILD)/iotape-capture: $(BUILD)/capture/main.o $(BUILD)/libcapture.a $(BUILD)/libtrace.a
 	$(LINK) $(capture_libs) $(need_libs) -lm
 $(BUILD)/libiotape-preload.so: $(patsubst %.c,$(BUILD)/%.pic.o,$(preload_src))
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ -ldl
+	$(CC) $(filter-out -fsanitize=% -fno-sanitize%,$(ALL_CFLAGS)) $(LDFLAGS) -shared -o $@ $^ -ldl
 
 # ---- tests -----------------------------------------------------------------------------------
 test_src := $(sort $(wildcard tests/unit_*.c tests/conform_*.c))
