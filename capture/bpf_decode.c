@@ -351,6 +351,15 @@ static int op_prepare(struct bpf_decode *self, const struct bpf_event_op *event,
     }
 }
 
+/* Hands an op over. One whose vector could not be read has no length: that is a loss, unless the
+ * kernel could not read it either. */
+static int op_tell(struct bpf_decode *self, const struct trace_op *op, bool no_length)
+{
+    if (no_length && op->result != -EFAULT)
+        session_lost(self->session, "user-read", -1, 1);
+    return session_op(self->session, op);
+}
+
 static int op_renamed(struct bpf_decode *self, const struct trace_op *op)
 {
     /* self->path and self->base still hold the names that op_paths took. */
@@ -370,7 +379,7 @@ static int op_event(struct bpf_decode *self, const struct bpf_event_op *event)
         return rc;
     rc = op_prepare(self, event, thread, &op);
     if (!rc)
-        rc = session_op(self->session, &op);
+        rc = op_tell(self, &op, event->head.flags & BPF_OP_NO_LENGTH);
     return rc ? rc : op_renamed(self, &op);
 }
 
@@ -415,7 +424,7 @@ static struct bpf_table_key flight_key(const struct bpf_event *head, uint64_t co
 
 static int flight_end(struct bpf_decode *self, struct flight *flight)
 {
-    int rc = session_op(self->session, &flight->op);
+    int rc = op_tell(self, &flight->op, flight->no_length);
 
     free(flight);
     return rc;
@@ -472,6 +481,7 @@ static int submit_event(struct bpf_decode *self, const struct bpf_event_op *even
         return 0;
     }
     flight->key = flight_key(&event->head, event->cookie, event->context);
+    flight->no_length = event->head.flags & BPF_OP_NO_LENGTH;
     stale = bpf_table_find(&self->flights, flight->key);
     rc = stale ? flight_forget(self, stale) : 0;
     if (!rc)

@@ -196,19 +196,24 @@ enum bpf_lost {
     BPF_LOST_KINDS
 };
 
-/* One block request, from its insertion to its completion. */
+/* One block request (or bio, on devices without requests), from its queueing to its completion.
+ * Also the value of the map `requests`, which holds those not completed. */
 struct bpf_event_block {
-    struct bpf_event head; /* flags: BPF_BLOCK_* */
-    __u64 queue_ns, insert_ns, issue_ns, done_ns; /* 0 = not seen */
-    __u64 sector;          /* 512 bytes, of the whole device */
-    __u64 request;         /* names it */
+    struct bpf_event head; /* pid and tid: who queued it */
+    __u64 queue_ns, insert_ns, issue_ns, done_ns; /* 0 = not seen; issue: the last one */
+    __u64 sector;          /* 512 bytes each, of the whole device */
     __u32 bytes;
+    __u32 done_bytes;
     __u32 device;          /* kernel dev_t of the disk */
-    __u32 cmd_flags;       /* REQ_OP and REQ_ flags of the kernel */
-    __s32 error;           /* 0 or -errno */
+    __u32 command;         /* REQ_OP and REQ_ flags, in the running kernel's numbers */
+    __s32 error;           /* 0, -errno, or a positive blk_status_t */
     __u32 issues;          /* times it was handed to the driver */
-    __u32 merges;          /* bios merged into it */
+    __u32 bios;            /* that make it up; more than 1 when some were merged */
+    __u32 unused;
+    char comm[16];
 };
+
+enum bpf_block_mode { BPF_BLOCK_REQUESTS = 1, BPF_BLOCK_BIOS = 2 };
 
 enum bpf_scope_kind { BPF_SCOPE_TASKS = 0, BPF_SCOPE_CGROUP = 1, BPF_SCOPE_SYSTEM = 2 };
 

@@ -19,6 +19,7 @@ struct flight {
     char *from, *to; /* of a rename, else NULL; owned */
     uint32_t index;  /* in its submission call */
     bool submitting; /* io_submit has not returned: it may not have been taken */
+    bool no_length;  /* its vector could not be read */
     bool done;       /* completed, and no longer in the table */
 };
 

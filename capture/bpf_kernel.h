@@ -272,6 +272,49 @@ struct io_uring_cqe { /* as the completion tracepoint hands it over since 6.14 *
     __s32 res;
 } KERNEL;
 
+/* ---- block devices ----------------------------------------------------------------------- */
+
+struct gendisk {
+    int major, first_minor;
+} KERNEL;
+
+struct block_device {
+    struct gendisk *bd_disk;
+} KERNEL;
+
+struct bvec_iter {
+    __u64 bi_sector;
+    unsigned int bi_size;
+} KERNEL;
+
+struct bio {
+    struct bio *bi_next;
+    struct block_device *bi_bdev;
+    unsigned int bi_opf;
+    __u8 bi_status;
+    struct bvec_iter bi_iter;
+} KERNEL;
+
+struct bio___disk { /* up to 5.11 */
+    struct gendisk *bi_disk;
+} KERNEL;
+
+struct request_queue {
+    struct gendisk *disk;
+} KERNEL;
+
+struct request {
+    struct request_queue *q;
+    unsigned int cmd_flags;
+    unsigned int __data_len;
+    __u64 __sector;
+    struct bio *bio;
+} KERNEL;
+
+struct request___disk { /* up to 5.16 */
+    struct gendisk *rq_disk;
+} KERNEL;
+
 /* ---- reading ----------------------------------------------------------------------------- */
 
 extern void *bpf_rdonly_cast(void *pointer, __u32 btf_id) __ksym __weak;

@@ -78,7 +78,7 @@ int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_siz
                       -EPERM);
     if (access(KERNEL_BTF, R_OK) != 0)
         return refuse(reason, reason_size, "the kernel has no type information (" KERNEL_BTF ")",
-                      fix, fix_size, "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, 5.8 or newer",
+                      fix, fix_size, "use a kernel of 5.8 or newer built with CONFIG_DEBUG_INFO_BTF=y",
                       -ENOENT);
     if (lockdown_confidential())
         return refuse(reason, reason_size, "the kernel is locked down to confidentiality", fix,
@@ -101,35 +101,13 @@ int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_siz
     return 0;
 }
 
-bool bpf_loader_has_tracepoint(const char *name, int *ret_arguments)
-{
-    struct btf *btf = btf__load_vmlinux_btf();
-    const struct btf_type *type;
-    char text[128];
-    bool found = false;
-    int id;
-
-    if (!btf)
-        return false;
-    snprintf(text, sizeof(text), "btf_trace_%s", name);
-    id = btf__find_by_name_kind(btf, text, BTF_KIND_TYPEDEF);
-    if (id > 0) {
-        found = true;
-        type = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);  /* pointer */
-        type = type ? btf__type_by_id(btf, type->type) : NULL;        /* function */
-        if (ret_arguments)
-            *ret_arguments = type ? btf_vlen(type) - 1 : 0;
-    }
-    btf__free(btf);
-    return found;
-}
-
 /* ---- open, set, load --------------------------------------------------------------------- */
 
 /* libbpf describes a refusal by printing: the last lines are kept for the diag. */
 static __thread char printed[512];
 
-static int keep_printed(enum libbpf_print_level level, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static int
+keep_printed(enum libbpf_print_level level, const char *format, va_list args)
 {
     char text[sizeof(printed)];
     const char *debug = getenv("IOTAPE_BPF_DEBUG");
@@ -145,21 +123,41 @@ static int keep_printed(enum libbpf_print_level level, const char *format, va_li
     return 0;
 }
 
-static bool kernel_has_cast(void)
+bool bpf_loader_has_tracepoint(struct bpf_loader *self, const char *name, int *ret_arguments)
 {
-    struct btf *btf = btf__load_vmlinux_btf();
-    bool found;
+    const struct btf_type *type;
+    char text[128];
+    int id;
 
-    if (!btf)
+    snprintf(text, sizeof(text), "btf_trace_%s", name);
+    id = btf__find_by_name_kind(self->kernel, text, BTF_KIND_TYPEDEF);
+    if (id <= 0)
         return false;
-    found = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
-    btf__free(btf);
-    return found;
+    type = btf__type_by_id(self->kernel, (__u32)id);
+    type = btf__type_by_id(self->kernel, type->type);               /* pointer */
+    type = type ? btf__type_by_id(self->kernel, type->type) : NULL; /* function */
+    if (ret_arguments) /* the first is the attachment's own */
+        *ret_arguments = type ? btf_vlen(type) - 1 : 0;
+    return true;
+}
+
+int bpf_loader_kernel_number(struct bpf_loader *self, const char *enumerator)
+{
+    for (__u32 id = 1; id < btf__type_cnt(self->kernel); id++) {
+        const struct btf_type *type = btf__type_by_id(self->kernel, id);
+        const struct btf_enum *row = btf_is_enum(type) ? btf_enum(type) : NULL;
+
+        for (int i = 0; row && i < btf_vlen(type); i++)
+            if (strcmp(btf__name_by_offset(self->kernel, row[i].name_off), enumerator) == 0)
+                return row[i].val;
+    }
+    return -ENOENT;
 }
 
 int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, struct diag *diag)
 {
     LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "iotape");
+    bool has_cast;
 
     memset(self, 0, sizeof(*self));
     self->diag = diag;
@@ -168,8 +166,11 @@ int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, str
     self->object = bpf_object__open_mem(bytes, size, &opts);
     if (!self->object)
         return diag_errno(diag, -errno, "BPF object: %s", printed);
-    self->has_cast = kernel_has_cast();
-    return bpf_loader_set(self, "have_cast", &self->has_cast, sizeof(self->has_cast));
+    self->kernel = btf__load_vmlinux_btf();
+    if (!self->kernel)
+        return diag_errno(diag, -errno, KERNEL_BTF);
+    has_cast = btf__find_by_name_kind(self->kernel, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+    return bpf_loader_set(self, "have_cast", &has_cast, sizeof(has_cast));
 }
 
 /* Finds a variable of .rodata by name in the object's own type information. */
@@ -394,6 +395,7 @@ void bpf_loader_release(struct bpf_loader *self)
     free(self->lost_told);
     ring_buffer__free(self->ring);
     bpf_object__close(self->object);
+    btf__free(self->kernel);
     memset(self, 0, sizeof(*self));
 }
 

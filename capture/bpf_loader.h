@@ -26,7 +26,7 @@ struct bpf_loader {
     uint64_t *lost_told;  /* [kind * cpus + cpu], what has been told already */
     uint64_t misses_told;
     int cpus;
-    bool has_cast;
+    struct btf *kernel; /* its type information */
     int (*event)(void *context, const void *bytes, size_t size);
     void *event_context;
     int event_error;
@@ -34,11 +34,12 @@ struct bpf_loader {
 
 /* Can BPF tracing run here? As recorder.probe. */
 int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_size);
-/* The kernel's BTF has this tracepoint; *ret_arguments (may be NULL) gets how many it passes. */
-bool bpf_loader_has_tracepoint(const char *name, int *ret_arguments);
-
 /* bytes must stay valid until load. -EINVAL: not an object. Sets have_cast by the kernel. */
 int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, struct diag *diag);
+/* The kernel has this tracepoint; *ret_arguments (may be NULL) gets how many it passes. */
+bool bpf_loader_has_tracepoint(struct bpf_loader *self, const char *name, int *ret_arguments);
+/* The number of an enumerator of the kernel ("REQ_OP_READ"), or -ENOENT. */
+int bpf_loader_kernel_number(struct bpf_loader *self, const char *enumerator);
 /* Sets a `const volatile` variable of the programs; -ENOENT, or -EINVAL when sizes differ. */
 int bpf_loader_set(struct bpf_loader *self, const char *name, const void *value, size_t size);
 void bpf_loader_skip(struct bpf_loader *self, const char *program); /* not loaded */

@@ -75,10 +75,8 @@ __noinline __u64 iov_bytes(__u64 iov, __u64 count)
 
     if (!s || !count || count > BPF_IOV_MAX)
         return 0;
-    if (bpf_probe_read_user(s->iov, (__u32)count * sizeof(s->iov[0]), (const void *)iov)) {
-        lost_add(BPF_LOST_USER, 1);
+    if (bpf_probe_read_user(s->iov, (__u32)count * sizeof(s->iov[0]), (const void *)iov))
         return IOV_UNREAD;
-    }
     for (__u32 i = 0; i < BPF_IOV_MAX; i++) {
         if (i >= count)
             break;
@@ -87,7 +85,8 @@ __noinline __u64 iov_bytes(__u64 iov, __u64 count)
     return sum;
 }
 
-/* Sets an op's length from its iovec. */
+/* An op's length from its iovec. Whether one that cannot be read is a loss or the program's own
+ * fault is known when the op has ended: user space counts it. */
 static __always_inline __u64 iov_length(__u64 iov, __u64 count, __u32 *flags)
 {
     __u64 length = iov_bytes(iov, count);
@@ -153,7 +152,7 @@ static long aio_submit_one(__u32 index, struct aio_walk *walk)
     event_head(&event->head, BPF_EVENT_SUBMIT, kind, BPF_CLASS_AIO_SUBMIT);
     event->head.api = TRACE_API_LIBAIO;
     event->head.flags = flags;
-    event->issue_ns = walk->now;
+    event->issue_ns = bpf_ktime_get_ns(); /* each its own: the order within the batch */
     event->cookie = address;
     event->context = walk->context;
     event->offset = block.offset;
@@ -245,8 +244,13 @@ __noinline int aio_ring_look(__u64 context, __u64 now, int all)
     struct aio_head ring;
     __u32 *last, upto, ready;
 
-    if (bpf_probe_read_user(&ring, sizeof(ring), (void *)context) ||
-        ring.magic != AIO_RING_MAGIC || !ring.count || ring.head >= ring.count ||
+    if (bpf_probe_read_user(&ring, sizeof(ring), (void *)context)) {
+        /* The program has never looked at its ring, so it has taken nothing from it. */
+        upto = 0;
+        bpf_map_update_elem(&aio_heads, &key, &upto, BPF_NOEXIST);
+        return 0;
+    }
+    if (ring.magic != AIO_RING_MAGIC || !ring.count || ring.head >= ring.count ||
         ring.tail >= ring.count)
         return 0;
     ready = (ring.tail + ring.count - ring.head) % ring.count;
@@ -305,9 +309,10 @@ static __noinline void aio_reap_exit(struct bpf_thread *thread, __s64 result)
     if (!walk.count)
         return;
     AIO_WALK(aio_reap_one, walk);
-    if (!bpf_probe_read_user(&ring, sizeof(ring), (void *)walk.context) &&
-        ring.magic == AIO_RING_MAGIC && ring.head < ring.count)
-        bpf_map_update_elem(&aio_heads, &key, &ring.head, BPF_ANY);
+    if (bpf_probe_read_user(&ring, sizeof(ring), (void *)walk.context) ||
+        ring.magic != AIO_RING_MAGIC)
+        ring.head = ~0u; /* moved, to where cannot be told */
+    bpf_map_update_elem(&aio_heads, &key, &ring.head, BPF_ANY);
 }
 
 #endif

@@ -7,6 +7,8 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+enum { BAD_ADDRESS = -14 }; /* -EFAULT: the program's own pointer is no good */
+
 /* ---- entry ------------------------------------------------------------------------------- */
 
 static __always_inline void args_keep(struct bpf_thread *thread, struct pt_regs *regs)
@@ -193,7 +195,8 @@ static __noinline void open_exit(struct bpf_thread *thread, const volatile struc
 
     __builtin_memset(&thread->key, 0, sizeof(thread->key));
     thread->file_flags = 0;
-    if (call->flags & BPF_CALL_OPEN_HOW && bpf_probe_read_user(&how, sizeof(how), (void *)how))
+    if (call->flags & BPF_CALL_OPEN_HOW && bpf_probe_read_user(&how, sizeof(how), (void *)how) &&
+        result != BAD_ADDRESS)
         lost_add(BPF_LOST_USER, 1);
     if (result >= 0) {
         file = file_of_fd((int)result);
@@ -208,7 +211,7 @@ static __noinline void open_exit(struct bpf_thread *thread, const volatile struc
             thread->known = thread->key;
     } else {
         thread_announce(thread);
-        if (!(call->flags & BPF_CALL_BY_HANDLE))
+        if (!(call->flags & BPF_CALL_BY_HANDLE) && result != BAD_ADDRESS)
             path_deliver(ARG(thread, call->path),
                          call->fd == BPF_ARG_NONE ? KERNEL_AT_FDCWD : (int)ARG(thread, call->fd),
                          BPF_PATH_BASE, 0);
@@ -229,10 +232,11 @@ static __noinline void path_exit(struct bpf_thread *thread, const volatile struc
     struct bpf_event_op *event;
 
     thread_announce(thread);
-    path_deliver(ARG(thread, call->path),
-                 call->fd == BPF_ARG_NONE ? KERNEL_AT_FDCWD : (int)ARG(thread, call->fd),
-                 BPF_PATH_BASE, 0);
-    if (call->class == BPF_CLASS_PATHS)
+    if (result != BAD_ADDRESS)
+        path_deliver(ARG(thread, call->path),
+                     call->fd == BPF_ARG_NONE ? KERNEL_AT_FDCWD : (int)ARG(thread, call->fd),
+                     BPF_PATH_BASE, 0);
+    if (result != BAD_ADDRESS && call->class == BPF_CLASS_PATHS)
         path_deliver(ARG(thread, call->path2),
                      call->fd2 == BPF_ARG_NONE ? KERNEL_AT_FDCWD : (int)ARG(thread, call->fd2),
                      BPF_PATH_BASE2, 0);
@@ -257,7 +261,8 @@ static __always_inline __u64 copy_offset(struct file *file, __u64 pointer, __s64
     if (!pointer) {
         GET(after, struct file, file, f_pos);
         *ret_flags |= BPF_OP_POSITION;
-    } else if (bpf_probe_read_user(&after, sizeof(after), (void *)pointer)) {
+    } else if (bpf_probe_read_user(&after, sizeof(after), (void *)pointer) &&
+               result != BAD_ADDRESS) {
         lost_add(BPF_LOST_USER, 1);
     }
     return result > 0 ? after - result : after;
@@ -314,7 +319,7 @@ static __noinline void ioctl_exit(struct bpf_thread *thread, const volatile stru
     struct bpf_event_op *event;
     __u64 range[2] = {};
 
-    if (bpf_probe_read_user(range, sizeof(range), (void *)thread->args[2]))
+    if (bpf_probe_read_user(range, sizeof(range), (void *)thread->args[2]) && result != BAD_ADDRESS)
         lost_add(BPF_LOST_USER, 1);
     thread_announce(thread);
     event = event_reserve(sizeof(*event));

@@ -153,10 +153,10 @@ static int uring_choose(struct with_bpf *self)
     int arguments = 0;
     bool req, sqe, complete, by_cqe;
 
-    req = bpf_loader_has_tracepoint("io_uring_submit_req", NULL);
-    sqe = !req && bpf_loader_has_tracepoint("io_uring_submit_sqe", &arguments) &&
+    req = bpf_loader_has_tracepoint(&self->loader, "io_uring_submit_req", NULL);
+    sqe = !req && bpf_loader_has_tracepoint(&self->loader, "io_uring_submit_sqe", &arguments) &&
           arguments == SUBMIT_SQE_ARGUMENTS;
-    complete = bpf_loader_has_tracepoint("io_uring_complete", &arguments);
+    complete = bpf_loader_has_tracepoint(&self->loader, "io_uring_complete", &arguments);
     by_cqe = complete && arguments == COMPLETE_ARGUMENTS_BY_CQE;
     if (!req)
         bpf_loader_skip(&self->loader, "on_uring_submit_req");
