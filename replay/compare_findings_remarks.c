@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "replay/compare_findings.h"
+
+struct remarks {
+    void (*each)(void *context, const char *text);
+    void *context;
+};
+
+__attribute__((format(printf, 2, 3))) static void remark(const struct remarks *remarks,
+                                                         const char *format, ...)
+{
+    char text[768];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    remarks->each(remarks->context, text);
+}
+
+static void remark_method(const struct findings *findings, const struct remarks *remarks)
+{
+    const struct design *design = findings->design;
+    const struct judge_rules *rules = findings->rules;
+
+    if (findings->simulated)
+        remark(remarks,
+               "the trials ran on a SIMULATED clock: times are a model's, no device's");
+    remark(remarks,
+           "%u trials a cell%s in %u random blocks, seed %llu; a trial is a fresh process and "
+           "the unit of every verdict",
+           design->trials, design->warmup > 0 ? " after warm-up," : "", design->trials,
+           (unsigned long long)design->seed);
+    if (findings->judge->count == 0)
+        return;
+    remark(remarks,
+           "ratio: geometric mean of %s over the baseline's, paired within blocks (worked on "
+           "logarithms); interval: studentised bootstrap; different: permutation test, at most "
+           "%g %% chance of a wrong 'different' anywhere (%u compared, Holm)",
+           metrics[rules->metric[0]].name, rules->infer.alpha * 100, findings->judge->count);
+    if (design->trials < INFER_LEAST_PAIRS)
+        remark(remarks, "under %d trials no interval is claimed and nothing is decided",
+               INFER_LEAST_PAIRS);
+    if (isnan(findings->judge->deviation))
+        return;
+    if (findings->judge->trials_needed > 0)
+        remark(remarks,
+               "to find a difference of %g %% with this noise (paired deviation %.2g %%) in 90 "
+               "of 100 such experiments: --trials %u",
+               rules->detect * 100, expm1(findings->judge->deviation) * 100,
+               findings->judge->trials_needed);
+    else
+        remark(remarks, "the noise (paired deviation %.2g %%) is too large to find %g %%",
+               expm1(findings->judge->deviation) * 100, rules->detect * 100);
+}
+
+static void remark_cell(const struct findings *findings, unsigned int cell,
+                        const struct remarks *remarks)
+{
+    const struct judge_cell *found = &findings->judge->cells[cell];
+    unsigned int metric = findings->rules->metric[0];
+    char name[160], low[METRIC_TEXT], high[METRIC_TEXT];
+
+    findings_cell_name(findings, cell, name, sizeof name);
+    if (findings->design->cells[cell].excluded) {
+        remark(remarks, "%s: n/a: %s", name, findings->design->cells[cell].excluded);
+        return;
+    }
+    if (found->doubts & JUDGE_UNSTABLE)
+        remark(remarks, "%s: unstable: %s scatters by %.1f %% between trials", name,
+               metrics[metric].name, found->scatter[metric] * 100);
+    if (found->doubts & JUDGE_TWO_HUMPED)
+        remark(remarks, "%s: two-humped: %u trials about %s, %u about %s", name,
+               found->humps.low_count, metric_text(&metrics[metric], found->humps.low, low),
+               found->trials - found->humps.low_count,
+               metric_text(&metrics[metric], found->humps.high, high));
+    if (found->doubts & JUDGE_UNSTEADY)
+        remark(remarks,
+               "%s: not steady: the second half of a trial runs %.0f %% %s than the first",
+               name, fabs(expm1(found->steady)) * 100, found->steady > 0 ? "faster" : "slower");
+    if (found->doubts & JUDGE_ERRORS)
+        remark(remarks, "%s: %.6g failed and %.6g short ops a trial", name,
+               isnan(found->mean[METRIC_ERRORS]) ? 0 : found->mean[METRIC_ERRORS],
+               isnan(found->mean[METRIC_SHORT]) ? 0 : found->mean[METRIC_SHORT]);
+}
+
+void findings_remarks(const struct findings *findings,
+                      void (*each)(void *context, const char *text), void *context)
+{
+    const struct remarks remarks = {each, context};
+    const struct judge *judge = findings->judge;
+    char name[160];
+    unsigned int i;
+
+    remark_method(findings, &remarks);
+    if (judge->drifts)
+        remark(&remarks,
+               "drift: %s moved by %+.1f %% from the first trial to the last; pairing within "
+               "blocks keeps it out of the ratios",
+               metrics[findings->rules->metric[0]].name, expm1(judge->trend.change) * 100);
+    for (i = 0; i < findings->design->count; i++)
+        remark_cell(findings, i, &remarks);
+    for (i = 0; i < judge->count; i++)
+        if (judge->comparisons[i].refused[0])
+            remark(&remarks, "%s: verdict on %s refused: %s",
+                   findings_cell_name(findings, judge->comparisons[i].cell, name, sizeof name),
+                   metrics[judge->comparisons[i].metric].name, judge->comparisons[i].refused);
+}

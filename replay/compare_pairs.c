@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/compare_pairs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+int pairs_new(struct pairs **ret_pairs, double speed)
+{
+    struct pairs *pairs = calloc(1, sizeof *pairs);
+
+    if (!pairs)
+        return -ENOMEM;
+    pairs->speed = speed > 0 ? speed : 1;
+    curve_signed_init(&pairs->change);
+    curve_signed_init(&pairs->issue_error);
+    curve_signed_init(&pairs->due_error);
+    *ret_pairs = pairs;
+    return 0;
+}
+
+static void groups_release(struct pairs_groups *groups)
+{
+    unsigned int i;
+
+    for (i = 0; i <= PAIRS_GROUPS; i++)
+        free(groups->group[i]);
+}
+
+void pairs_free(struct pairs *pairs)
+{
+    if (!pairs)
+        return;
+    groups_release(&pairs->by_kind);
+    groups_release(&pairs->by_stream);
+    groups_release(&pairs->by_file);
+    free(pairs);
+}
+
+/* The group of id, made when met first; the others' when all are taken. */
+static struct pairs_group *groups_find(struct pairs_groups *groups, uint32_t id)
+{
+    struct pairs_group **place;
+    uint32_t i;
+
+    for (i = 0; i < groups->used; i++)
+        if (groups->group[i]->id == id)
+            return groups->group[i];
+    place = &groups->group[groups->used < PAIRS_GROUPS ? groups->used : PAIRS_GROUPS];
+    if (*place)
+        return *place;
+    *place = calloc(1, sizeof **place);
+    if (!*place)
+        return NULL;
+    (*place)->id = groups->used < PAIRS_GROUPS ? id : TRACE_NONE_U32;
+    if (groups->used < PAIRS_GROUPS)
+        groups->used++;
+    hist_init(&(*place)->a);
+    hist_init(&(*place)->b);
+    curve_signed_init(&(*place)->change);
+    return *place;
+}
+
+static int groups_add(struct pairs_groups *groups, uint32_t id, uint64_t a_ns, uint64_t b_ns)
+{
+    struct pairs_group *group = groups_find(groups, id);
+
+    if (!group)
+        return -ENOMEM;
+    group->pairs++;
+    hist_add(&group->a, a_ns);
+    hist_add(&group->b, b_ns);
+    curve_signed_add(&group->change, (int64_t)(b_ns - a_ns));
+    return 0;
+}
+
+static void pairs_add_times(struct pairs *pairs, const struct trace_op *a,
+                            const struct trace_op *b)
+{
+    int64_t expected_ns;
+
+    if (!pairs->anchored) {
+        pairs->anchored = true;
+        pairs->anchor_a_ns = a->issue_ns;
+        pairs->anchor_b_ns = b->due_ns != TRACE_UNKNOWN_I64 ? b->due_ns : b->issue_ns;
+        pairs->highest_a_ns = a->issue_ns;
+        pairs->highest_b_ns = b->issue_ns;
+    }
+    expected_ns = pairs->anchor_b_ns +
+                  (int64_t)llrint((double)(a->issue_ns - pairs->anchor_a_ns) / pairs->speed);
+    curve_signed_add(&pairs->issue_error, b->issue_ns - expected_ns);
+    if (b->due_ns != TRACE_UNKNOWN_I64) {
+        pairs->due_pairs++;
+        curve_signed_add(&pairs->due_error, b->due_ns - expected_ns);
+    }
+    if (b->issue_ns < pairs->highest_b_ns)
+        return;
+    pairs->highest_b_ns = b->issue_ns;
+    if (a->issue_ns >= pairs->highest_a_ns) {
+        pairs->highest_a_ns = a->issue_ns;
+        return;
+    }
+    pairs->overtaken++;
+    if ((uint64_t)(pairs->highest_a_ns - a->issue_ns) > pairs->overtaken_most_ns)
+        pairs->overtaken_most_ns = (uint64_t)(pairs->highest_a_ns - a->issue_ns);
+}
+
+static int pairs_add_latency(struct pairs *pairs, const struct trace_op *a,
+                             const struct trace_op *b)
+{
+    int err;
+
+    if (a->completion != TRACE_COMPLETION_EXACT || b->completion != TRACE_COMPLETION_EXACT)
+        return 0;
+    pairs->latency_pairs++;
+    curve_signed_add(&pairs->change, (int64_t)(b->latency_ns - a->latency_ns));
+    err = groups_add(&pairs->by_kind, a->kind, a->latency_ns, b->latency_ns);
+    if (err == 0 && a->stream != TRACE_NONE_U32)
+        err = groups_add(&pairs->by_stream, a->stream, a->latency_ns, b->latency_ns);
+    if (err == 0 && a->file != TRACE_NONE_U32)
+        err = groups_add(&pairs->by_file, a->file, a->latency_ns, b->latency_ns);
+    return err;
+}
+
+int pairs_add(struct pairs *pairs, const struct trace_op *a, const struct trace_op *b)
+{
+    pairs->matched++;
+    pairs->kind_differs += a->kind != b->kind;
+    pairs->length_differs += a->length != b->length;
+    pairs->offset_differs += a->offset != TRACE_UNKNOWN_U64 && a->offset != b->offset;
+    pairs->result_differs += a->result != TRACE_UNKNOWN_I64 && b->result != TRACE_UNKNOWN_I64 &&
+                             a->result != b->result;
+    if (trace_op_is_io(a->kind))
+        pairs_add_times(pairs, a, b);
+    return pairs_add_latency(pairs, a, b);
+}
