@@ -50,7 +50,8 @@ with_pkg := $(patsubst PKG_%,%,$(filter PKG_%,$(.VARIABLES)))
 $(foreach p,$(sort $(foreach n,$(with_pkg),$(PKG_$(n)))),$(eval LIBS_OF_$(p) := $(if $(filter $(p),$(WITHOUT)),,$(call pkg_libs,$(p)))))
 have_names := $(foreach n,$(with_pkg),$(if $(LIBS_OF_$(PKG_$(n))),$(n)))
 bpf_names := with_% bpf_% witness
-engine_libs := $(sort $(foreach n,$(filter-out $(bpf_names),$(have_names)),$(LIBS_OF_$(PKG_$(n)))))
+# librt: POSIX AIO lives there before glibc 2.34.
+engine_libs := $(sort $(foreach n,$(filter-out $(bpf_names),$(have_names)),$(LIBS_OF_$(PKG_$(n))))) -lrt
 capture_libs := $(sort $(foreach n,$(filter $(bpf_names),$(have_names)),$(LIBS_OF_$(PKG_$(n)))))
 
 # ---- sources ---------------------------------------------------------------------------------
