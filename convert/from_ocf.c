@@ -367,9 +367,13 @@ out:
     return err;
 }
 
+/* The summary file tells what its folder is. */
 static int ocf_sniff(const uint8_t *bytes, size_t length, bool at_end)
 {
-    return IMPORT_NO;
+    static const char key[] = "\"eventsCount\"";
+
+    return length && bytes[0] == '{' && memmem(bytes, length, key, sizeof(key) - 1) ? IMPORT_SURE
+                                                                                    : IMPORT_NO;
 }
 
 const struct importer importer_ocf = {

@@ -177,36 +177,39 @@ static int add_names(struct operands *operands, struct names *names, struct diag
     return err;
 }
 
-/* Does any file of the directory look like that of a format that takes directories? */
-static int dir_is_known(struct names *names, const struct importer *forced, bool *ret_known)
+/* The format that takes directories and knows a file of this one, or NULL. */
+static const struct importer *dir_importer(const struct names *names)
 {
-    *ret_known = forced && (forced->flags & IMPORTER_DIRECTORY);
-    for (size_t i = 0; i < names->count && !*ret_known && !forced; i++) {
+    const struct importer *found = NULL, *importer;
+
+    for (size_t i = 0; i < names->count && !found; i++) {
         struct diag quiet = DIAG_INIT;
         struct input_list list = {0};
-        const struct importer *importer = NULL;
+        const uint8_t *bytes;
+        int64_t length = 0;
 
-        if (input_list_add_path(&list, names->items[i], &quiet) == 0 && list.count &&
-            sniff_input(list.items[0], &importer, &quiet) == 0)
-            *ret_known = importer->flags & IMPORTER_DIRECTORY;
+        if (input_list_add_path(&list, names->items[i], &quiet) == 0 && list.count)
+            length = input_peek(list.items[0], &bytes, SNIFF_BYTES);
+        for (unsigned int at = 0; length > 0 && !found && (importer = importer_at(at)); at++)
+            if ((importer->flags & IMPORTER_DIRECTORY) && importer->sniff &&
+                importer->sniff(bytes, (size_t)length, length < (int64_t)SNIFF_BYTES) > 0)
+                found = importer;
         input_list_release(&list);
     }
-    return 0;
+    return found;
 }
 
 static int add_dir(struct operands *operands, const char *path, const struct importer *forced,
                    struct diag *diag)
 {
     struct names names = {0};
-    bool known = false;
     int err;
 
     err = list_dir(path, true, NULL, &names, diag);
     if (err == 0 && !names.count) {
         err = list_dir(path, false, NULL, &names, diag);
-        if (err == 0)
-            err = dir_is_known(&names, forced, &known);
-        if (err == 0 && !known)
+        operands->importer = forced ? forced : err == 0 ? dir_importer(&names) : NULL;
+        if (err == 0 && (!operands->importer || !(operands->importer->flags & IMPORTER_DIRECTORY)))
             err = diag_set(diag, -EISDIR,
                            "%s: is a directory without NAME.blktrace.CPU files, and not the "
                            "directory of a format that has one", path);

@@ -10,6 +10,8 @@
 
 struct operands {
     struct input_list inputs;
+    /* The format of a directory that was given, or NULL: content does not say it again. */
+    const struct importer *importer;
     char *notes[8]; /* "siblings exist": owned */
     size_t note_count;
     /* Every file that was opened, so that an output can be kept off them. */

@@ -54,7 +54,8 @@ static void account(struct pipeline *pipeline, const struct trace_op *op)
     if (trace_op_is_io(op->kind))
         pipeline->last_io_ns = op->issue_ns;
     pipeline->out_count[op->kind]++;
-    pipeline->out_bytes[op->kind] += op->length;
+    if (trace_op_is_io(op->kind))
+        pipeline->out_bytes[op->kind] += op->length;
     if (!trace_op_has_range(op->kind) || op->offset == TRACE_UNKNOWN_U64 || !op->length)
         return;
     if (op->offset < pipeline->min_offset)
@@ -258,8 +259,11 @@ static int choose_importer(struct pipeline *pipeline, struct operands *operands)
         size_t length = pipeline_format_name(pipeline->conf->from, &opts);
 
         pipeline->importer = importer_find(pipeline->conf->from, length);
+    } else {
+        pipeline->importer = operands->importer;
     }
-    for (size_t i = 0; i < inputs->count && err == 0 && !pipeline->conf->from; i++) {
+    for (size_t i = 0; i < inputs->count && err == 0 && !pipeline->conf->from &&
+                       !operands->importer; i++) {
         const struct importer *importer;
 
         err = sniff_input(inputs->items[i], &importer, pipeline->diag);

@@ -99,6 +99,8 @@ int view_open(struct view *view, const struct convert_conf *conf, char *const *w
     for (int i = 0; i < word_count && err == 0; i++)
         err = operands_add(&operands, words[i], importer, diag);
     if (err == 0 && !importer)
+        importer = operands.importer;
+    if (err == 0 && !importer)
         err = sniff_input(operands.inputs.items[0], &importer, diag);
     if (err == 0 && !strcmp(importer->name, "tape") && operands.inputs.count == 1 &&
         strcmp(words[0], "-")) {
