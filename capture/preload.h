@@ -19,6 +19,9 @@
 
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
+#ifndef __NO_INLINE__
+#define __NO_INLINE__ 1 /* no inline getc and the like in libc's headers */
+#endif
 
 #include <errno.h>
 #include <stdbool.h>

@@ -27,7 +27,7 @@ struct stdio_call {
 bool stdio_begin(struct stdio_call *call, FILE *file);
 void stdio_release(struct stdio_call *call);
 #define STDIO_CALL(name, stream)                                                               \
-    struct stdio_call name __attribute__((cleanup(stdio_release))) = {NULL};                   \
+    struct stdio_call name __attribute__((cleanup(stdio_release))) = {.file = NULL};           \
     stdio_begin(&name, stream)
 
 /* The function put produced bytes into the stream, or took consumed out of it of the wanted that
