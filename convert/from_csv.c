@@ -38,13 +38,27 @@ struct from_csv {
     const struct field *comm;
 };
 
-/* Bytes before the first newline. */
-static size_t first_line(const uint8_t *bytes, size_t length)
+/* The first line that is neither blank nor a comment: its length (0: there is none) and where it
+ * begins. */
+static size_t first_line(const uint8_t *bytes, size_t length, const char *comment, size_t *ret_at)
 {
-    const uint8_t *newline = length ? memchr(bytes, '\n', length) : NULL;
-    size_t line = newline ? (size_t)(newline - bytes) : length;
+    size_t at = 0, comment_length = strlen(comment);
 
-    return line && bytes[line - 1] == '\r' ? line - 1 : line;
+    if (length >= 3 && !memcmp(bytes, BOM, 3))
+        at = 3;
+    while (at < length) {
+        const uint8_t *newline = memchr(bytes + at, '\n', length - at);
+        size_t line = newline ? (size_t)(newline - bytes) - at : length - at;
+        size_t text = line && bytes[at + line - 1] == '\r' ? line - 1 : line;
+
+        if (text && (!comment_length || text < comment_length ||
+                     memcmp(bytes + at, comment, comment_length))) {
+            *ret_at = at;
+            return text;
+        }
+        at += line + 1;
+    }
+    return 0;
 }
 
 /* ---- fields --------------------------------------------------------------------------- */
@@ -551,13 +565,15 @@ static int skip_bom(struct input *input)
 static int start(struct from_csv *csv)
 {
     const uint8_t *bytes;
+    size_t at = 0, length;
     int64_t got;
     int err = skip_bom(csv->input), first;
 
-    got = err < 0 ? err : input_peek(csv->input, &bytes, 4096);
+    got = err < 0 ? err : input_peek(csv->input, &bytes, 65536);
     if (got < 0)
         return (int)got;
-    err = set_separator(csv, (const char *)bytes, first_line(bytes, (size_t)got));
+    length = first_line(bytes, (size_t)got, csv->conf->comment, &at);
+    err = set_separator(csv, (const char *)bytes + at, length);
     if (err < 0)
         return err;
     err = csv_row_next(&csv->row, csv->input, csv->import, csv->separator, csv->conf->comment);
@@ -596,7 +612,7 @@ static int run(struct input **inputs, size_t count, struct import *import, const
 
 static int sniff(const uint8_t *bytes, size_t length, bool at_end)
 {
-    size_t own = strlen(csv_own_header), line_length, used = 0;
+    size_t own = strlen(csv_own_header), line_length, at = 0;
     struct csv_columns columns;
     struct csv_row row = {0};
     char line[1024];
@@ -604,12 +620,10 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
     (void)at_end;
     if (length >= own && !memcmp(bytes, csv_own_header, own))
         return IMPORT_SURE;
-    if (length >= 3 && !memcmp(bytes, BOM, 3))
-        used = 3;
-    line_length = first_line(bytes + used, length - used);
+    line_length = first_line(bytes, length, "#", &at);
     if (line_length == 0 || line_length >= sizeof(line))
         return IMPORT_NO;
-    memcpy(line, bytes + used, line_length);
+    memcpy(line, bytes + at, line_length);
     row.count = csv_row_split(row.fields, line, line_length, guess_separator(line, line_length));
     if (row.count < 3 || !is_header(&row, &columns) || !csv_columns_enough(&columns))
         return IMPORT_NO;
