@@ -44,7 +44,8 @@ while read -r way name rest; do
     case $name in synth) text=yes ;; esac
     forced="" word=$in
     case $rest in *"(needs --from)"*) [ -d "$in" ] || forced="--from $name" ;; esac
-    case $args in *--from*) forced="" ;; esac
+    by="--from $name $args"
+    case $args in *--from*) forced="" by=$args ;; esac
     [ $text = yes ] && word=$(cat "$in")
 
     # shellcheck disable=SC2086
@@ -57,9 +58,9 @@ while read -r way name rest; do
     [ $text = no ] && [ ! -d "$in" ] || continue
 
     # the same by content, from a compressed copy, and from standard input
-    gzip -c "$in" >copy.gz
+    mkdir -p copy && gzip -c "$in" >"copy/${in##*/}"
     # shellcheck disable=SC2086
-    runs 0 iotape-convert copy.gz -o z.tape $forced $args
+    runs 0 iotape-convert "copy/${in##*/}" -o z.tape $forced $args
     runs 0 iotape-convert dump z.tape
     cmp -s "$samples/$name.out" out || fail "$name: from a compressed copy"
     # shellcheck disable=SC2086
@@ -69,22 +70,24 @@ while read -r way name rest; do
     # empty: not even a guess
     : >empty
     # shellcheck disable=SC2086
-    runs 1 iotape-convert empty -o t.tape --from "$name"
+    runs 1 iotape-convert empty -o t.tape $by
     rm -f t.tape
     no_mess "$name: empty"
     says empty err
     # one byte of no format, and 5,003 of them
     printf '\001' >garbage
-    runs 1 iotape-convert garbage -o t.tape --from "$name"
+    # shellcheck disable=SC2086
+    runs 1 iotape-convert garbage -o t.tape $by
     no_mess "$name: one wrong byte"
     head -c 5003 /bin/sh >garbage
-    survives "$name: a program" iotape-convert garbage -o t.tape --from "$name"
+    # shellcheck disable=SC2086
+    survives "$name: a program" iotape-convert garbage -o t.tape $by
     # cut at several places
     size=$(wc -c <"$in")
     for part in 1 3 5 7 9; do
         head -c $((size * part / 10)) "$in" >cut
         # shellcheck disable=SC2086
-        survives "$name: cut at $part tenths" iotape-convert cut -o t.tape --from "$name" $(echo "$args" | sed 's/--from [^ ]*//')
+        survives "$name: cut at $part tenths" iotape-convert cut -o t.tape $by
     done
     rm -f t.tape z.tape s.tape
 done <formats
