@@ -183,7 +183,7 @@ int import_op(struct import *import, const struct trace_op *op)
         return diag_set(import->diag, -EINVAL, "an op that names what is not in the tables");
     import->ops++;
     import->op_count[op->kind]++;
-    import->op_bytes[op->kind] += op->length;
+    import->op_bytes[op->kind] += trace_op_bytes(op);
     import->batch[import->batch_count] = *op;
     op_place(import, &import->batch[import->batch_count]);
     if (++import->batch_count < IMPORT_BATCH)

@@ -132,7 +132,7 @@ static int add_transfer(struct info *info, const struct trace_op *op)
     err = file_entry(info, op->file, &file);
     if (err < 0)
         return err;
-    *(write ? &file->written_bytes : &file->read_bytes) += op->length;
+    *(write ? &file->written_bytes : &file->read_bytes) += trace_op_bytes(op);
     if (op->offset == TRACE_UNKNOWN_U64)
         return 0;
     if (file->ops && op->offset == (write ? file->write_end : file->read_end))
@@ -217,7 +217,7 @@ static int add_op(struct info *info, const struct trace_op *op)
     if (op->result != TRACE_UNKNOWN_I64 && op->result < 0)
         info->errors++;
     if (trace_op_is_io(op->kind)) {
-        info->op_bytes[op->kind] += op->length;
+        info->op_bytes[op->kind] += trace_op_bytes(op);
         add_gap(info, op);
         add_time(op->issue_ns, &info->has_io, &info->first_io_ns, &info->last_io_ns);
         add_batch(info, op);

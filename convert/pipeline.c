@@ -55,7 +55,7 @@ static void account(struct pipeline *pipeline, const struct trace_op *op)
         pipeline->last_io_ns = op->issue_ns;
     pipeline->out_count[op->kind]++;
     if (trace_op_is_io(op->kind))
-        pipeline->out_bytes[op->kind] += op->length;
+        pipeline->out_bytes[op->kind] += trace_op_bytes(op);
     if (!trace_op_has_range(op->kind) || op->offset == TRACE_UNKNOWN_U64 || !op->length)
         return;
     if (op->offset < pipeline->min_offset)

@@ -32,7 +32,7 @@ void block_header_sum(struct block_header *header, const struct trace_op *ops, s
         if (op->issue_ns > header->last_ns)
             header->last_ns = op->issue_ns;
         header->op_count[op->kind]++;
-        header->op_bytes[op->kind] += op->length;
+        header->op_bytes[op->kind] += trace_op_bytes(op);
         if (!trace_op_has_range(op->kind) || op->length == 0 || op->offset == TRACE_UNKNOWN_U64)
             continue;
         if (op->offset < header->min_offset)

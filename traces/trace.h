@@ -180,6 +180,19 @@ bool trace_op_is_io(unsigned int kind);
 /* Transfers that min_offset, max_end and byte counts speak of: read, write, discard, zeroes. */
 bool trace_op_has_range(unsigned int kind);
 
+/*
+ * The bytes an op stands for in totals: what it moved where the result says so, else what it asked
+ * for. A short read counts what came; block requests are counted as asked, as block tracers do.
+ */
+static inline uint64_t trace_op_bytes(const struct trace_op *op)
+{
+    bool moves = op->kind == TRACE_READ || op->kind == TRACE_WRITE || op->kind == TRACE_COPY;
+
+    if (!moves || op->api == TRACE_API_BLOCK || op->result == TRACE_UNKNOWN_I64)
+        return op->length;
+    return op->result < 0 ? 0 : (uint64_t)op->result;
+}
+
 enum trace_file_kind {
     TRACE_FILE_UNKNOWN = 0,
     TRACE_FILE_REGULAR = 1,
@@ -312,7 +325,7 @@ struct trace_block_summary {
     int64_t first_ns, last_ns; /* lowest and highest issue time */
     uint64_t min_offset, max_end; /* of ranged ops longer than 0; min > max when none */
     uint64_t op_count[TRACE_OP_COUNT];
-    uint64_t op_bytes[TRACE_OP_COUNT];
+    uint64_t op_bytes[TRACE_OP_COUNT]; /* sums of trace_op_bytes */
 };
 int trace_reader_next_summary(struct trace_reader *reader,
                               struct trace_block_summary *ret_summary) TRACE_MUST_CHECK;
