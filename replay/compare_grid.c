@@ -200,6 +200,41 @@ static void print_csv(const struct grid *grid, FILE *out)
     }
 }
 
+static void print_html_text(const char *text, FILE *out)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '&': fputs("&amp;", out); break;
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '"': fputs("&quot;", out); break;
+        default: fputc(*text, out);
+        }
+}
+
+static void print_html(const struct grid *grid, FILE *out)
+{
+    unsigned int row, column;
+    const char *tag;
+
+    fputs("<table>\n", out);
+    for (row = 0; row < grid_rows(grid); row++) {
+        fputs(row == 0 ? "<thead><tr>" : row == 1 ? "<tbody>\n<tr>" : "<tr>", out);
+        for (column = 0; column < grid->columns; column++) {
+            tag = row == 0 || column == 0 ? "th" : "td";
+            fprintf(out, "<%s%s%s>", tag,
+                    row == 0      ? " scope=\"col\""
+                    : column == 0 ? " scope=\"row\""
+                                  : "",
+                    grid->align[column] == 'r' ? " class=\"n\"" : "");
+            print_html_text(grid_at(grid, row, column), out);
+            fprintf(out, "</%s>", tag);
+        }
+        fputs(row == 0 ? "</tr></thead>\n" : "</tr>\n", out);
+    }
+    fputs(row > 1 ? "</tbody></table>\n" : "</table>\n", out);
+}
+
 int grid_print(const struct grid *grid, FILE *out, enum grid_form form, bool bold)
 {
     if (grid->broken)
@@ -208,6 +243,7 @@ int grid_print(const struct grid *grid, FILE *out, enum grid_form form, bool bol
     case GRID_TEXT: print_text(grid, out, bold); break;
     case GRID_MARKDOWN: print_markdown(grid, out); break;
     case GRID_CSV: print_csv(grid, out); break;
+    case GRID_HTML: print_html(grid, out); break;
     }
     return ferror(out) ? -EIO : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of text cells, printed aligned for a terminal, as Markdown for a mail, or as CSV.
+ * A table of text cells, printed aligned for a terminal, as Markdown for a mail, as CSV, or as
+ * an HTML table.
  *
  * Lifecycle: grid_new, grid_cell row by row (the first row is the heading), grid_print,
  * grid_free. Memory trouble is remembered and told by grid_print. One thread.
@@ -14,7 +15,8 @@
 enum grid_form {
     GRID_TEXT,
     GRID_MARKDOWN,
-    GRID_CSV
+    GRID_CSV,
+    GRID_HTML
 };
 
 struct grid;

@@ -33,7 +33,7 @@ static void remark_tape(const struct tapes *tapes, unsigned int which,
     uint64_t lost = trace_reader_lost(reader);
     char name = "AB"[which];
 
-    if (clock && strcmp(clock, "simulated") == 0)
+    if (clock && strcmp(clock, "simulated") == 0 && trace_reader_is_result(reader))
         remark(remarks, "%c ran on a SIMULATED clock: its times are a model's, no device's",
                name);
     if (silent && *silent)

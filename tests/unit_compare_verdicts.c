@@ -37,7 +37,7 @@ static void experiment(uint64_t seed, unsigned int trials, double faster, struct
 {
     static double log_ratio[CELLS][MOST];
     struct infer_comparison comparisons[CELLS - DEPTHS];
-    const struct infer_rules rules = {INFER_ALPHA, INFER_LEVEL, 0.05, 1000, seed};
+    const struct infer_rules rules = {INFER_ALPHA, INFER_LEVEL, 0.05, 500, seed};
     struct infer_random random = {seed};
     double measured[CELLS], at, value;
     uint32_t order[CELLS];
