@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,9 +18,10 @@
 #include "capture/trigger.h"
 #include "traces/units.h"
 
-#define POLL_MS     50
-#define SECOND_NS   UINT64_C(1000000000)
-#define PROGRESS_NS SECOND_NS
+#define POLL_MS       50
+#define RECORDER_NICE (-10)
+#define SECOND_NS     UINT64_C(1000000000)
+#define PROGRESS_NS   SECOND_NS
 
 static volatile sig_atomic_t got_end;    /* the last of SIGINT, SIGTERM, SIGHUP */
 static volatile sig_atomic_t end_count;
@@ -164,6 +166,10 @@ static int start_target(struct capture *capture)
         err = capture->recorder->started(capture->state, capture->target.pid);
     if (!err)
         err = target_run(&capture->target, command, &capture->diag);
+    /* Where it may, the recorder goes before the programs whose rings it must empty in time; it
+     * works in short turns. */
+    if (!err)
+        setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
     return err;
 }
 

@@ -50,7 +50,7 @@ static const struct opt table[] = {
     {"filter", 0, OPT_LIST, AT(filters), .arg = "COND",
      .help = "keep only ops with path=GLOB, path!=GLOB, op=NAME,..., op!=NAME,..., size>=N, "
              "size<N ...; given more than once, all must hold"},
-    {"ring-size", 0, OPT_SIZE, AT(ring_bytes), .arg = "SIZE", .def = "1MiB", .min = 65536,
+    {"ring-size", 0, OPT_SIZE, AT(ring_bytes), .arg = "SIZE", .def = "4MiB", .min = 65536,
      .max = UINT64_C(1) << 30, .help = "event memory for each thread (preload) or CPU"},
     {"anonymise", 0, OPT_FLAG, AT(anonymise),
      .help = "replace the names in paths by keyed hashes while recording"},

@@ -107,6 +107,7 @@ static void emit_writes(const struct stdio_call *call, size_t moved, size_t prod
     size_t next = call->pending + fill, buffer = buffer_of(call->file);
     uint64_t offset = position == TRACE_UNKNOWN_U64 ? position : position - moved;
 
+    whole |= buffer == 1; /* an unbuffered stream's functions write all they have at once */
     if (next == 0 || next > moved)
         next = whole ? moved : buffer;
     while (moved > 0) {
