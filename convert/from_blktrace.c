@@ -205,14 +205,19 @@ static int pass_garbage(struct job *job, struct reader *reader, const uint8_t *b
                         bool at_end, size_t *ret_passed)
 {
     size_t passed = length < BLKTRACE_V7_HEADER ? length : find_record(bytes, length);
+    bool swap;
     int err;
 
     if (at_end && passed + BLKTRACE_V7_HEADER > length)
         passed = length;
-    err = import_bad(job->import, reader->input, 0,
-                     "not a blktrace record (magic %02x %02x %02x %02x); the next one is %zu bytes on",
-                     bytes[0], length > 1 ? bytes[1] : 0, length > 2 ? bytes[2] : 0,
-                     length > 3 ? bytes[3] : 0, passed);
+    if (length >= 4 && blktrace_version(bytes, &swap) != 0)
+        err = import_bad(job->import, reader->input, 0, "a record that is torn: the next one is %zu bytes on",
+                         passed);
+    else
+        err = import_bad(job->import, reader->input, 0,
+                         "not a blktrace record (magic %02x %02x %02x %02x); the next one is %zu bytes on",
+                         bytes[0], length > 1 ? bytes[1] : 0, length > 2 ? bytes[2] : 0,
+                         length > 3 ? bytes[3] : 0, passed);
     if (err < 0)
         return err;
     job->garbage_bytes += passed;
@@ -232,6 +237,21 @@ static int note_cut(struct job *job, struct reader *reader, size_t left)
     return 0;
 }
 
+/* A record torn in half still has its magic: nothing that looks like a record follows it, and its second
+ * half is of something else. */
+static bool is_torn(const struct reader *reader, const struct header *header, const uint8_t *bytes, size_t length)
+{
+    size_t next = (size_t)header->header_bytes + header->pdu_bytes;
+    bool swap;
+
+    if (!reader->any || next + 4 > length || blktrace_version(bytes + next, &swap) != 0)
+        return false;
+    for (unsigned int i = 0; i < SEQUENCE_SLOTS; i++)
+        if (reader->sequences[i].used && reader->sequences[i].device == header->device)
+            return false;
+    return true;
+}
+
 /* Decodes up to room records of what can be peeked at. */
 static int reader_fill(struct job *job, size_t index, size_t room)
 {
@@ -247,6 +267,8 @@ static int reader_fill(struct job *job, size_t index, size_t room)
     length = (size_t)got;
     while (at < length && room > 0) {
         size = header_load(bytes + at, length - at, &header);
+        if (size > 0 && is_torn(reader, &header, bytes + at, length - at))
+            size = -EBADMSG;
         if (size < 0) {
             input_skip(reader->input, at);
             got = input_peek(reader->input, &bytes, INPUT_PEEK_MAX);
