@@ -265,7 +265,13 @@ static int choose_importer(struct pipeline *pipeline, struct operands *operands)
     for (size_t i = 0; i < inputs->count && err == 0 && !pipeline->conf->from &&
                        !operands->importer; i++) {
         const struct importer *importer;
+        const uint8_t *bytes;
 
+        /* A CPU that did nothing leaves an empty file: run_importer knows who may have one. */
+        if (i + 1 < inputs->count + (pipeline->importer != NULL) && input_peek(inputs->items[i], &bytes, 1) == 0) {
+            input_park(inputs->items[i]);
+            continue;
+        }
         err = sniff_input(inputs->items[i], &importer, pipeline->diag);
         input_park(inputs->items[i]);
         if (err == 0 && pipeline->importer && importer != pipeline->importer)

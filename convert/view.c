@@ -85,7 +85,9 @@ int view_open(struct view *view, const struct convert_conf *conf, char *const *w
 {
     struct operands operands = {0};
     const struct importer *importer = NULL;
+    const uint8_t *bytes;
     const char *opts;
+    size_t sniffed = 0;
     int err = 0;
 
     memset(view, 0, sizeof(*view));
@@ -100,8 +102,11 @@ int view_open(struct view *view, const struct convert_conf *conf, char *const *w
         err = operands_add(&operands, words[i], importer, diag);
     if (err == 0 && !importer)
         importer = operands.importer;
+    while (err == 0 && !importer && sniffed + 1 < operands.inputs.count &&
+           input_peek(operands.inputs.items[sniffed], &bytes, 1) == 0)
+        input_park(operands.inputs.items[sniffed++]); /* an empty file of a per-CPU set */
     if (err == 0 && !importer)
-        err = sniff_input(operands.inputs.items[0], &importer, diag);
+        err = sniff_input(operands.inputs.items[sniffed], &importer, diag);
     if (err == 0 && !strcmp(importer->name, "tape") && operands.inputs.count == 1 &&
         strcmp(words[0], "-")) {
         view->format = "tape";
@@ -110,7 +115,7 @@ int view_open(struct view *view, const struct convert_conf *conf, char *const *w
         if (err == -EBADMSG || err == -EPROTONOSUPPORT)
             goto out;
     } else if (err == 0) {
-        input_park(operands.inputs.items[0]);
+        input_park(operands.inputs.items[sniffed]);
         err = import_to_temp(view, conf, &operands, diag);
     }
 out:
