@@ -124,6 +124,9 @@ const struct opt convert_opts[] = {
      .help = "what each file must fit in"},
     {"fit-grain", 0, OPT_SIZE, CONF(transform.fit.grain_bytes), .arg = "SIZE", .def = "1m",
      .help = "pack: a part is this large, a power of two"},
+    {"split", 0, OPT_CALL, CONF(transform), .arg = "HOW", .parse = transform_parse_split,
+     .help = "an output for each file, stream, or time:T (time:10s); numbered before OUT's "
+             "suffix"},
     {"anonymise", 0, OPT_FLAG, CONF(anonymise),
      .help = "replace the parts of paths by keyed hashes; the key is not stored; implies "
              "--strip"},
@@ -191,6 +194,8 @@ int convert_conf_check(struct convert_conf *conf, struct diag *diag)
         return diag_set(diag, -EINVAL, "--speed: must be above 0");
     if (conf->transform.clamp_gap_ns > (uint64_t)INT64_MAX)
         return diag_set(diag, -EINVAL, "--clamp-gaps: too long");
+    if (conf->transform.split && conf->output && !strcmp(conf->output, "-"))
+        return diag_set(diag, -EINVAL, "--split writes several files: give a name to -o");
     if (conf->report_json && conf->output && !strcmp(conf->output, "-") &&
         !strcmp(conf->report_json, "-"))
         return diag_set(diag, -EINVAL, "--output and --report-json cannot both be -");

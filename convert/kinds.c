@@ -47,3 +47,10 @@ void kinds_release(struct kinds *kinds)
     free(kinds->items);
     memset(kinds, 0, sizeof(*kinds));
 }
+
+void kinds_merge(struct kinds *into, const struct kinds *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        kinds_add(into, from->items[i].kind, from->items[i].count);
+    into->beyond += from->beyond;
+}

@@ -22,6 +22,7 @@ struct kinds {
 };
 
 void kinds_add(struct kinds *kinds, const char *kind, uint64_t count);
+void kinds_merge(struct kinds *into, const struct kinds *from);
 uint64_t kinds_total(const struct kinds *kinds);
 void kinds_release(struct kinds *kinds);
 

@@ -138,7 +138,7 @@ static int convert(struct convert_conf *conf, char **words, int count, struct di
         err = pipeline_init(&pipeline, conf, &operands, diag);
     }
     if (err == 0)
-        err = pipeline_run(&pipeline, &operands);
+        err = pipeline_run(&pipeline, &operands, NULL);
     if (err == 0 && conf->report_json)
         err = report_json(&pipeline, &operands, conf->report_json, diag);
     if (err == 0 && !conf->quiet)

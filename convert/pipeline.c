@@ -39,20 +39,24 @@ static int early_ops(void *context, const struct trace_op *ops, size_t count)
 
 /* ---- after sorting -------------------------------------------------------------------- */
 
-static int64_t out_time(const struct pipeline *pipeline, int64_t clamped_ns)
-{
-    return transform_speed(&pipeline->conf->transform, clamped_ns - pipeline->base_ns);
-}
-
-static void account(struct pipeline *pipeline, const struct trace_op *op)
+static void account_times(struct pipeline *pipeline, const struct trace_op *op)
 {
     if (pipeline->out_ops++ && op->issue_ns - pipeline->last_out_ns > pipeline->largest_gap_ns) {
         pipeline->largest_gap_ns = op->issue_ns - pipeline->last_out_ns;
         pipeline->largest_gap_at_ns = pipeline->last_out_ns;
     }
     pipeline->last_out_ns = op->issue_ns;
-    if (trace_op_is_io(op->kind))
-        pipeline->last_io_ns = op->issue_ns;
+    if (!trace_op_is_io(op->kind))
+        return;
+    if (!pipeline->out_has_io)
+        pipeline->first_out_io_ns = op->issue_ns;
+    pipeline->out_has_io = true;
+    pipeline->last_io_ns = op->issue_ns;
+}
+
+static void account(struct pipeline *pipeline, const struct trace_op *op)
+{
+    account_times(pipeline, op);
     pipeline->out_count[op->kind]++;
     if (trace_op_is_io(op->kind))
         pipeline->out_bytes[op->kind] += trace_op_bytes(op);
@@ -64,113 +68,35 @@ static void account(struct pipeline *pipeline, const struct trace_op *op)
         pipeline->max_end = op->offset + op->length;
 }
 
-/* Ops whose issue is on the clamped clock leave on the tape's. */
-static int leave(struct pipeline *pipeline, struct trace_op *ops, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        int64_t clamped_ns = ops[i].issue_ns;
-
-        ops[i].issue_ns = out_time(pipeline, clamped_ns);
-        if (ops[i].due_ns != TRACE_UNKNOWN_I64)
-            ops[i].due_ns = out_time(pipeline, ops[i].due_ns);
-        account(pipeline, &ops[i]);
-    }
-    return outlet_ops(&pipeline->outlet, ops, count);
-}
-
-static int set_number(struct pipeline *pipeline, const char *key, int64_t value)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "%lld", (long long)value);
-    import_meta_drop(&pipeline->import, key);
-    return import_meta(&pipeline->import, key, text);
-}
-
-/* Time 0 is known: what is said of it in the metadata moves with it. */
-static int finish_meta(struct pipeline *pipeline)
-{
-    struct import *import = &pipeline->import;
-    const char *start = import_meta_value(import, TRACE_META_CAPTURE_START);
-    int err = 0;
-
-    if (start)
-        err = set_number(pipeline, TRACE_META_CAPTURE_START,
-                         out_time(pipeline, strtoll(start, NULL, 10) - pipeline->base_source_ns +
-                                                pipeline->base_ns));
-    if (err == 0 && import->wall_known)
-        err = set_number(pipeline, TRACE_META_START_WALL,
-                         import->wall_ns + pipeline->base_source_ns);
-    if (err == 0 && !import_meta_value(import, TRACE_META_SOURCE))
-        err = import_meta(import, TRACE_META_SOURCE, pipeline->importer->name);
-    if (err == 0 && !import_meta_value(import, TRACE_META_TOOL))
-        err = import_meta(import, TRACE_META_TOOL, "iotape " IOTAPE_VERSION);
-    if (err == 0 && import->cannot_tell[0])
-        err = import_meta(import, TRACE_META_CANNOT_TELL, import->cannot_tell);
-    return err;
-}
-
-static int drain_lead(struct pipeline *pipeline)
-{
-    struct trace_op batch[IMPORT_BATCH];
-    const struct trace_op *ops;
+/* Ops on their way out, all after the same clamped gaps. */
+struct late_batch {
+    struct trace_op ops[IMPORT_BATCH];
     size_t count;
-    int err;
+    int64_t removed_ns;
+};
 
-    if (!pipeline->lead)
-        return 0;
-    err = trace_sorter_finish(pipeline->lead);
-    while (err >= 0 && (err = trace_sorter_next(pipeline->lead, &ops, &count)) > 0)
-        for (size_t done = 0; done < count && err >= 0;) {
-            size_t part = count - done < IMPORT_BATCH ? count - done : IMPORT_BATCH;
-
-            memcpy(batch, ops + done, part * sizeof(*batch));
-            err = leave(pipeline, batch, part);
-            done += part;
-        }
-    trace_sorter_free(pipeline->lead);
-    pipeline->lead = NULL;
-    return err < 0 ? err : 0;
-}
-
-/* The op at issue_ns (clamped; source_ns before) becomes time 0: the output opens. */
-static int begin_output(struct pipeline *pipeline, int64_t issue_ns, int64_t source_ns)
+static int leave(struct pipeline *pipeline, struct late_batch *batch)
 {
-    int err;
+    size_t count = batch->count;
 
-    pipeline->base_known = true;
-    pipeline->base_ns = issue_ns;
-    pipeline->base_source_ns = source_ns;
-    err = finish_meta(pipeline);
-    if (err == 0)
-        err = outlet_open(&pipeline->outlet, &pipeline->import, pipeline->exporter,
-                          pipeline->export_conf, pipeline->conf->output, pipeline->given_sink);
-    pipeline->given_sink = NULL;
-    return err < 0 ? err : drain_lead(pipeline);
-}
-
-static int hold_lead(struct pipeline *pipeline, const struct trace_op *op)
-{
-    struct trace_sorter_conf conf = {.temp_dir = pipeline->conf->temp_dir,
-                                     .memory_bytes = 16u << 20};
-    int err = 0;
-
-    if (!pipeline->lead)
-        err = trace_sorter_new(&pipeline->lead, &conf, pipeline->diag);
-    return err < 0 ? err : trace_sorter_add(pipeline->lead, op, 1);
+    batch->count = 0;
+    for (size_t i = 0; i < count; i++)
+        account(pipeline, &batch->ops[i]);
+    return outlet_ops(&pipeline->outlet, batch->ops, count, batch->removed_ns);
 }
 
 /* One sorted op; puts it into batch when it is to leave. 2: nothing after it is kept. */
 static int late_op(struct pipeline *pipeline, const struct trace_op *source,
-                   struct trace_op *batch, size_t *count)
+                   struct late_batch *batch)
 {
-    int64_t first_ns = pipeline->has_io ? pipeline->first_io_ns : source->issue_ns;
     struct trace_op op = *source;
     int verdict, err = 0;
 
-    if (!pipeline->has_io)
-        pipeline->first_io_ns = first_ns, pipeline->has_io = true;
-    verdict = filter_late(&pipeline->filter, source->issue_ns - first_ns);
+    if (!pipeline->has_io) { /* no I/O op at all: times count from the first op */
+        pipeline->has_io = true;
+        pipeline->first_io_ns = source->issue_ns;
+    }
+    verdict = filter_late(&pipeline->filter, source->issue_ns - pipeline->first_io_ns);
     if (verdict != 1)
         return verdict;
     op.issue_ns = transform_time(&pipeline->times, source->issue_ns);
@@ -178,46 +104,45 @@ static int late_op(struct pipeline *pipeline, const struct trace_op *source,
         op.due_ns += op.issue_ns - source->issue_ns;
     if (!fit_apply(&pipeline->fit, &op))
         return 0;
-    if (!pipeline->base_known) {
-        if (!trace_op_is_io(op.kind))
-            return hold_lead(pipeline, &op);
-        err = begin_output(pipeline, op.issue_ns, source->issue_ns);
-    }
-    batch[(*count)++] = op;
+    if (batch->count == IMPORT_BATCH || batch->removed_ns != pipeline->times.removed_ns)
+        err = leave(pipeline, batch);
+    batch->removed_ns = pipeline->times.removed_ns;
+    batch->ops[batch->count++] = op;
     return err;
 }
 
 static int write_out(struct pipeline *pipeline)
 {
-    struct trace_op batch[IMPORT_BATCH];
+    struct late_batch batch = {.count = 0};
     const struct trace_op *ops;
-    size_t count, used = 0;
-    int err, verdict = 0;
+    size_t count;
+    int err = 0, verdict = 0;
 
     while (verdict != 2 && (err = trace_sorter_next(pipeline->sorter, &ops, &count)) > 0) {
         if (input_interrupted())
             return diag_set(pipeline->diag, -EINTR, "interrupted");
         for (size_t i = 0; i < count && verdict != 2; i++) {
-            verdict = late_op(pipeline, &ops[i], batch, &used);
+            verdict = late_op(pipeline, &ops[i], &batch);
             if (verdict < 0)
                 return verdict;
-            if (used < IMPORT_BATCH)
-                continue;
-            err = leave(pipeline, batch, used);
-            used = 0;
-            if (err < 0)
-                return err;
         }
     }
-    if (verdict != 2 && err < 0)
-        return err;
-    if (!pipeline->base_known) { /* no I/O op at all: the first op is time 0 */
-        err = begin_output(pipeline, pipeline->has_io ? pipeline->first_io_ns : 0,
-                           pipeline->has_io ? pipeline->first_io_ns : 0);
-        if (err < 0)
-            return err;
-    }
-    return used ? leave(pipeline, batch, used) : 0;
+    return err < 0 && verdict != 2 ? err : leave(pipeline, &batch);
+}
+
+/* What every output's metadata hold. */
+static int common_meta(struct pipeline *pipeline)
+{
+    struct import *import = &pipeline->import;
+    int err = 0;
+
+    if (!import_meta_value(import, TRACE_META_SOURCE))
+        err = import_meta(import, TRACE_META_SOURCE, pipeline->importer->name);
+    if (err == 0 && !import_meta_value(import, TRACE_META_TOOL))
+        err = import_meta(import, TRACE_META_TOOL, "iotape " IOTAPE_VERSION);
+    if (err == 0 && import->cannot_tell[0])
+        err = import_meta(import, TRACE_META_CANNOT_TELL, import->cannot_tell);
+    return err;
 }
 
 /* ---- the whole ------------------------------------------------------------------------ */
@@ -382,7 +307,6 @@ void pipeline_release(struct pipeline *pipeline)
 {
     outlet_release(&pipeline->outlet);
     trace_sorter_free(pipeline->sorter);
-    trace_sorter_free(pipeline->lead);
     filter_release(&pipeline->filter);
     fit_release(&pipeline->fit);
     import_release(&pipeline->import);
@@ -449,9 +373,18 @@ static int rename_files(struct pipeline *pipeline)
     return err;
 }
 
-int pipeline_run(struct pipeline *pipeline, struct operands *operands)
+int pipeline_run(struct pipeline *pipeline, struct operands *operands, struct trace_sink *sink)
 {
+    struct outlet_conf outlet = {.import = &pipeline->import,
+                                 .exporter = pipeline->exporter,
+                                 .exporter_conf = pipeline->export_conf,
+                                 .transform = &pipeline->conf->transform,
+                                 .path = pipeline->conf->output,
+                                 .sink = sink,
+                                 .temp_dir = pipeline->conf->temp_dir};
     int err, closed;
+
+    outlet_init(&pipeline->outlet, &outlet);
 
     err = run_importer(pipeline, operands);
     if (err == 0)
@@ -460,6 +393,8 @@ int pipeline_run(struct pipeline *pipeline, struct operands *operands)
         err = fit_finish(&pipeline->fit, &pipeline->import.tables, pipeline->diag);
     if (err == 0)
         err = rename_files(pipeline);
+    if (err == 0)
+        err = common_meta(pipeline);
     if (err == 0)
         err = trace_sorter_finish(pipeline->sorter);
     if (err == 0) {
@@ -470,17 +405,5 @@ int pipeline_run(struct pipeline *pipeline, struct operands *operands)
     closed = outlet_close(&pipeline->outlet, err == 0);
     if (err == 0)
         err = closed;
-    if (pipeline->given_sink) {
-        if (pipeline->given_sink->close)
-            (void)pipeline->given_sink->close(pipeline->given_sink->context, false);
-        pipeline->given_sink = NULL;
-    }
     return err < 0 ? diag_errno(pipeline->diag, err, "converting") : 0;
-}
-
-int pipeline_run_to(struct pipeline *pipeline, struct operands *operands,
-                    struct trace_sink *sink)
-{
-    pipeline->given_sink = sink;
-    return pipeline_run(pipeline, operands);
 }

@@ -15,22 +15,35 @@
 
 static const struct export *first_export(const struct pipeline *pipeline)
 {
-    return pipeline->outlet.count ? &pipeline->outlet.exports[0] : NULL;
+    return pipeline->outlet.count ? &pipeline->outlet.parts[0].export : NULL;
+}
+
+/* Times are accounted before --speed. */
+static int64_t scaled(const struct pipeline *pipeline, int64_t ns)
+{
+    return transform_speed(&pipeline->conf->transform, ns);
 }
 
 static int64_t duration_ns(const struct pipeline *pipeline)
 {
-    int64_t last = pipeline->last_io_ns ? pipeline->last_io_ns : pipeline->last_out_ns;
+    return scaled(pipeline, pipeline->last_io_ns - pipeline->first_out_io_ns);
+}
 
-    return pipeline->out_ops && last > 0 ? last : 0;
+static int64_t gap_ns(const struct pipeline *pipeline)
+{
+    return scaled(pipeline, pipeline->largest_gap_ns);
+}
+
+static int64_t gap_at_ns(const struct pipeline *pipeline)
+{
+    return scaled(pipeline, pipeline->largest_gap_at_ns - pipeline->first_out_io_ns);
 }
 
 static bool gap_is_suspicious(const struct pipeline *pipeline)
 {
-    int64_t rest = duration_ns(pipeline) - pipeline->largest_gap_ns;
+    int64_t gap = gap_ns(pipeline);
 
-    return pipeline->largest_gap_ns > GAP_NOTE_NS &&
-           pipeline->largest_gap_ns / GAP_NOTE_TIMES > rest;
+    return gap > GAP_NOTE_NS && gap / GAP_NOTE_TIMES > duration_ns(pipeline) - gap;
 }
 
 static void print_kinds(FILE *out, const char *label, const struct kinds *kinds)
@@ -63,16 +76,12 @@ static void print_ops(const struct pipeline *pipeline, FILE *out)
 
 static void print_times(const struct pipeline *pipeline, FILE *out)
 {
-    char text[UNITS_TEXT], at[UNITS_TEXT];
+    char text[UNITS_TEXT];
 
     fprintf(out, "  %-12s %s\n", "duration", units_time((uint64_t)duration_ns(pipeline), text));
     if (pipeline->largest_gap_ns > 0)
-        fprintf(out, "  %-12s %s, from %s%s%s\n", "largest gap",
-                units_time((uint64_t)pipeline->largest_gap_ns, text),
-                pipeline->largest_gap_at_ns < 0 ? "-" : "",
-                units_time((uint64_t)(pipeline->largest_gap_at_ns < 0
-                                          ? -pipeline->largest_gap_at_ns
-                                          : pipeline->largest_gap_at_ns), at),
+        fprintf(out, "  %-12s %s, from %.3f s%s\n", "largest gap",
+                units_time((uint64_t)gap_ns(pipeline), text), (double)gap_at_ns(pipeline) / 1e9,
                 gap_is_suspicious(pipeline)
                     ? ": most of the duration is this gap; --clamp-gaps T shortens it" : "");
     if (pipeline->backward_steps)
@@ -135,6 +144,25 @@ static void print_notes(const struct pipeline *pipeline, const struct operands *
         fprintf(out, "  %-12s %s\n", "cannot tell", pipeline->import.cannot_tell);
 }
 
+static uint64_t output_bytes(const struct pipeline *pipeline)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < pipeline->outlet.count; i++)
+        bytes += pipeline->outlet.parts[i].export.bytes;
+    return bytes;
+}
+
+static void print_outputs(const struct pipeline *pipeline, FILE *out)
+{
+    fprintf(out, "  %-12s %" PRIu64 " bytes", "output", output_bytes(pipeline));
+    if (pipeline->outlet.count > 1)
+        fprintf(out, " in %zu files, %s to %s", pipeline->outlet.count,
+                pipeline->outlet.parts[0].path,
+                pipeline->outlet.parts[pipeline->outlet.count - 1].path);
+    fputc('\n', out);
+}
+
 void report_print(const struct pipeline *pipeline, const struct operands *operands, FILE *out)
 {
     const struct import *import = &pipeline->import;
@@ -173,7 +201,7 @@ void report_print(const struct pipeline *pipeline, const struct operands *operan
     if (export) {
         print_kinds(out, "not written", &export->skipped);
         print_kinds(out, "not kept", &export->lost_fields);
-        fprintf(out, "  %-12s %" PRIu64 " bytes\n", "output", export->bytes);
+        print_outputs(pipeline, out);
     }
     print_sizes(pipeline, out);
     print_notes(pipeline, operands, out);
@@ -237,8 +265,8 @@ static json_t *build_json(const struct pipeline *pipeline, const struct operands
     json_object_set_new(root, "ops_out", json_integer((json_int_t)pipeline->out_ops));
     json_object_set_new(root, "by_op", ops_json(pipeline));
     json_object_set_new(root, "duration_ns", json_integer(duration_ns(pipeline)));
-    json_object_set_new(root, "largest_gap_ns", json_integer(pipeline->largest_gap_ns));
-    json_object_set_new(root, "largest_gap_at_ns", json_integer(pipeline->largest_gap_at_ns));
+    json_object_set_new(root, "largest_gap_ns", json_integer(gap_ns(pipeline)));
+    json_object_set_new(root, "largest_gap_at_ns", json_integer(gap_at_ns(pipeline)));
     json_object_set_new(root, "backward_steps",
                         json_integer((json_int_t)pipeline->backward_steps));
     json_object_set_new(root, "largest_backward_ns",
@@ -258,7 +286,8 @@ static json_t *build_json(const struct pipeline *pipeline, const struct operands
     json_object_set_new(root, "not_written", kinds_json(export ? &export->skipped : &none));
     json_object_set_new(root, "not_kept", kinds_json(export ? &export->lost_fields : &none));
     json_object_set_new(root, "output_bytes",
-                        json_integer(export ? (json_int_t)export->bytes : 0));
+                        json_integer((json_int_t)output_bytes(pipeline)));
+    json_object_set_new(root, "outputs", json_integer((json_int_t)pipeline->outlet.count));
     json_object_set_new(root, "cannot_tell", json_string(import->cannot_tell));
     json_object_set_new(root, "notes", notes_json(pipeline, operands));
     return root;

@@ -69,7 +69,7 @@ static int import_to_temp(struct view *view, const struct convert_conf *conf,
         return err;
     err = pipeline_init(&pipeline, &plain, operands, diag);
     if (err == 0)
-        err = pipeline_run_to(&pipeline, operands, &sink);
+        err = pipeline_run(&pipeline, operands, &sink);
     if (err == 0)
         view->format = pipeline.importer->name;
     pipeline_release(&pipeline);

@@ -34,8 +34,14 @@ while read -r way name rest; do
     case $rest in *"; unavailable: "*) continue ;; esac
     in=""
     for f in "$samples/$name".in*; do [ -e "$f" ] && in=$f && break; done
+    want=$samples/$name.out
+    if [ "$name" = tape ]; then
+        # made here: the format's own golden files are those of traces/samples
+        runs 0 iotape-convert "$samples/csv.in" -o sample.tape
+        in=sample.tape want=$samples/csv.out
+    fi
     [ -n "$in" ] || fail "$name: no tests/samples/$name.in"
-    [ -e "$samples/$name.out" ] || fail "$name: no tests/samples/$name.out"
+    [ -e "$want" ] || fail "$name: no tests/samples/$name.out"
     args=""
     [ -e "$samples/$name.args" ] && args=$(cat "$samples/$name.args")
     text=no
@@ -51,7 +57,7 @@ while read -r way name rest; do
     # shellcheck disable=SC2086
     runs 0 iotape-convert "$word" -o t.tape $forced $args
     runs 0 iotape-convert dump t.tape
-    diff "$samples/$name.out" out >difference || { head -n 20 difference >&2; fail "$name: the dump of its sample differs"; }
+    diff "$want" out >difference || { head -n 20 difference >&2; fail "$name: the dump of its sample differs"; }
     # shellcheck disable=SC2086
     runs 0 iotape-convert dump "$word" $forced $(echo "$args" | grep -o -- '--from [^ ]*')
     count=$((count + 1))
@@ -62,7 +68,7 @@ while read -r way name rest; do
     # shellcheck disable=SC2086
     runs 0 iotape-convert "copy/${in##*/}" -o z.tape $forced $args
     runs 0 iotape-convert dump z.tape
-    cmp -s "$samples/$name.out" out || fail "$name: from a compressed copy"
+    cmp -s "$want" out || fail "$name: from a compressed copy"
     # shellcheck disable=SC2086
     iotape-convert - -o s.tape $forced $args <"$in" >out 2>err || { cat err >&2; fail "$name: from standard input"; }
     case "$forced$args" in *--from*) ;; *) says "\($name\) -> s.tape" out ;; esac
