@@ -176,7 +176,10 @@ static enum lane lane_of(const struct blk_event *event)
         return LANE_DISCARD;
     if (event->category & BLK_CAT_WRITE)
         return LANE_WRITE;
-    return event->bytes > 0 ? LANE_READ : LANE_NONE;
+    /* Text prints no size for a split. */
+    if (event->bytes > 0 || (event->act == BLK_ACT_SPLIT && (event->category & BLK_CAT_READ)))
+        return LANE_READ;
+    return LANE_NONE;
 }
 
 static bool is_flush(const struct blk_event *event)

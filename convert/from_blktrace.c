@@ -339,8 +339,8 @@ static int report_wall(struct job *job)
                                  "(a merged dump): the start of the trace is not known");
         return 0;
     }
-    snprintf(text, sizeof(text), "%llu",
-             (unsigned long long)(job->wall_ns + (first_ns - job->wall_at_ns)));
+    /* As of the trace clock's 0; the core moves it to the tape's. */
+    snprintf(text, sizeof(text), "%lld", (long long)(job->wall_ns - job->wall_at_ns));
     return import_meta(job->import, TRACE_META_START_WALL, text);
 }
 
