@@ -80,7 +80,7 @@ equal "one of two devices" "$(counts "$SHARED/blktrace/dm-delay-two-devices/dm-0
 # blkparse's own totals
 if command -v blkparse >/dev/null; then
     for dir in virtio-mixed-2cpu discards ext4-fsync-sqlite; do
-        blkparse -q -i "$SHARED/blktrace/$dir/trace" 2>/dev/null >parsed
+        blkparse -i "$SHARED/blktrace/$dir/trace" 2>/dev/null >parsed
         queued=$(sed -n '/^Total/,$s/.*Reads Queued: *\([0-9]*\),.*Writes Queued: *\([0-9]*\),.*/\1 \2/p' parsed)
         equal "$dir: blkparse's queued" "$queued" \
             "$(counts "$SHARED/blktrace/$dir/trace" | awk '{print $1, $3 + $5 + $7}')"
