@@ -71,7 +71,7 @@ struct ring_record *op_begin(int fd, unsigned int kind, unsigned int api, uint64
     if (UNLIKELY(!record))
         return NULL;
     record->file = slot_file(slot);
-    record->offset = offset;
+    record->offset = offset > INT64_MAX ? TRACE_UNKNOWN_U64 : offset; /* negative: refused */
     record->length = length;
     record->flags = slot_op_flags(slot);
     return record;

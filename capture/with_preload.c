@@ -28,6 +28,8 @@ struct preload {
     struct session *session;
     int listen_fd, epoll_fd;
     struct image *images;
+    int *callers; /* connections whose message has not come yet, in their order */
+    size_t caller_count, caller_room;
     bool stopped;
     char shim[PATH_MAX];
     char env[128];
@@ -108,6 +110,9 @@ static void preload_close(void *state)
         preload->images = image->next;
         image_free(image);
     }
+    for (size_t i = 0; i < preload->caller_count; i++)
+        close(preload->callers[i]);
+    free(preload->callers);
     if (preload->listen_fd >= 0)
         close(preload->listen_fd);
     if (preload->epoll_fd >= 0)
@@ -229,6 +234,8 @@ static int receive_hello(int sock, struct ring_hello *hello, int *ret_memfd)
     ssize_t got = recvmsg(sock, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     int fd = -1;
 
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return -EAGAIN;
     part = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS &&
         part->cmsg_len == CMSG_LEN(sizeof(int)))
@@ -243,48 +250,71 @@ static int receive_hello(int sock, struct ring_hello *hello, int *ret_memfd)
     return 0;
 }
 
-static void take_hello(struct preload *preload, int sock)
+static void take_hello(struct preload *preload, const struct ring_hello *hello, pid_t pid,
+                       int memfd)
 {
-    struct ring_hello hello;
-    struct image *image;
-    struct ucred peer;
-    socklen_t peer_bytes = sizeof(peer);
-    int memfd, err;
+    struct image *image = find_image(preload, hello->image);
+    int err = -EBADMSG;
 
-    err = receive_hello(sock, &hello, &memfd);
-    if (!err && getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) < 0)
-        err = -errno;
-    if (err)
-        return;
-    image = find_image(preload, hello.image);
-    if (hello.area == RING_PROCESS && !image)
-        err = add_image(preload, &hello, peer.pid, memfd);
-    else if (hello.area == RING_THREAD && image)
-        err = image_add_ring(image, preload->session, &hello, memfd);
-    else
-        err = -EBADMSG;
-    if (err)
-        session_note(preload->session, "process %ld could not be attached: %s", (long)peer.pid,
+    if (hello->area == RING_PROCESS && !image)
+        err = add_image(preload, hello, pid, memfd);
+    else if (hello->area == RING_THREAD && image)
+        err = image_add_ring(image, preload->session, hello, memfd);
+    if (err) {
+        session_lost(preload->session, "not-attached", -1, 1);
+        session_note(preload->session, "process %ld could not be attached: %s", (long)pid,
                      strerror(-err));
-    close(memfd);
+    }
 }
 
-/* The message was sent before accept can see the connection end, so it is read at once; a
- * connection without one is kept no longer. */
-static void accept_all(struct preload *preload)
+/* False while the message is still on its way: the shim connects and sends in two calls, and may
+ * be kept from the second for as long as the machine likes. */
+static bool hear_caller(struct preload *preload, int sock)
 {
+    struct ring_hello hello;
+    struct ucred peer;
+    socklen_t peer_bytes = sizeof(peer);
+    int memfd, err = receive_hello(sock, &hello, &memfd);
+
+    if (err == -EAGAIN)
+        return false;
+    if (err)
+        return true;
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0)
+        take_hello(preload, &hello, peer.pid, memfd);
+    close(memfd);
+    return true;
+}
+
+/* A process sends one message after the other, so hearing callers in their order hears of each
+ * process before its threads. */
+static int accept_all(struct preload *preload)
+{
+    size_t kept = 0;
     int sock;
 
-    while ((sock = accept4(preload->listen_fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        struct timeval patience = {.tv_usec = 20000};
-        char peeked;
+    while ((sock = accept4(preload->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        if (preload->caller_count == preload->caller_room) {
+            size_t room = preload->caller_room ? preload->caller_room * 2 : 64;
+            int *callers = realloc(preload->callers, room * sizeof(*callers));
 
-        /* The shim connects and sends in two calls; the second may still be on its way. */
-        setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-        if (recv(sock, &peeked, 1, MSG_PEEK) > 0)
-            take_hello(preload, sock);
-        close(sock);
+            if (!callers) {
+                close(sock);
+                return diag_errno(session_diag(preload->session), -ENOMEM, "recorder preload");
+            }
+            preload->callers = callers;
+            preload->caller_room = room;
+        }
+        preload->callers[preload->caller_count++] = sock;
     }
+    for (size_t i = 0; i < preload->caller_count; i++) {
+        if (hear_caller(preload, preload->callers[i]))
+            close(preload->callers[i]);
+        else
+            preload->callers[kept++] = preload->callers[i];
+    }
+    preload->caller_count = kept;
+    return 0;
 }
 
 /* ---- polling ----------------------------------------------------------------------------------------- */
@@ -333,7 +363,9 @@ static int preload_poll(void *state, int timeout_ms)
                        timeout_ms < LOOK_MS ? timeout_ms : LOOK_MS);
     if (count < 0 && errno != EINTR)
         return diag_errno(session_diag(preload->session), -errno, "recorder preload");
-    accept_all(preload);
+    taken = accept_all(preload);
+    if (taken < 0)
+        return taken;
     for (int i = 0; i < count; i++) {
         struct image *image = events[i].data.ptr;
 
