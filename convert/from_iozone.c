@@ -11,6 +11,7 @@
 
 struct iozone_conf {
     int op;
+    const char *file;
 };
 
 static const char *const iozone_ops[] = {"unsaid", "read", "write", NULL};
@@ -24,6 +25,12 @@ static const struct opt iozone_opts[] = {
      .arg = "OP",
      .help = "what the requests are: a file given to iozone -Y holds writes, one given to -Z "
              "reads"},
+    {.name = "file",
+     .type = OPT_STRING,
+     .offset = offsetof(struct iozone_conf, file),
+     .def = "iozone.tmp",
+     .arg = "NAME",
+     .help = "the file's name in the tape"},
     {0},
 };
 
@@ -32,9 +39,9 @@ static int iozone_sniff(const uint8_t *bytes, size_t length, bool at_end)
     return IMPORT_NO;
 }
 
-static int iozone_input(struct input *input, struct import *import, unsigned int kind)
+static int iozone_input(struct input *input, struct import *import, const char *name,
+                        unsigned int kind)
 {
-    const char *name = input_name(input), *slash = strrchr(name, '/');
     struct field fields[4];
     int64_t now_ns = 0, delay_ns;
     size_t length, count;
@@ -42,7 +49,6 @@ static int iozone_input(struct input *input, struct import *import, unsigned int
     char *line;
     int err;
 
-    name = slash ? slash + 1 : name;
     err = import_file(import, name, strlen(name), &file);
     while (!err && (err = input_line(input, &line, &length)) > 0) {
         struct trace_op op = TRACE_OP_INIT;
@@ -84,7 +90,8 @@ static int iozone_run(struct input **inputs, size_t count, struct import *import
     if (!err)
         err = import_cannot_tell(import, "result");
     for (size_t i = 0; i < count && !err; i++)
-        err = iozone_input(inputs[i], import, iozone->op == 1 ? TRACE_READ : TRACE_WRITE);
+        err = iozone_input(inputs[i], import, iozone->file,
+                           iozone->op == 1 ? TRACE_READ : TRACE_WRITE);
     return err;
 }
 
