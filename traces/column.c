@@ -1,197 +1,357 @@
 /* SPDX-License-Identifier: MIT */
+/* Numbers into bytes. */
 #include "traces/column.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <zlib.h>
+#include <string.h>
 
-#define PART_STORED  0
-#define PART_DEFLATE 1
+/* By so many numbers from the middle the coder is chosen. */
+#define SAMPLE_NUMBERS 4096
+#define DICT_MAX       256
+#define DICT_SLOTS     1024
+#define PACKED_BITS_MAX 56
 
-/* Shorter strings never shrink. */
-#define PART_DEFLATE_LEAST 24
-
-struct part_packer {
-    z_stream deflate;
-    struct buf scratch;
-    struct buf packed;
-    uint32_t unpacked_bytes;
+struct numbers_writer {
+    struct part_packer *packer;
+    bool small;
+    struct buf bytes; /* of a part being made */
+    struct buf bits;
+    /* The different numbers, when there are few enough: a hash of their places in dict. */
+    uint64_t dict[DICT_MAX];
+    uint32_t dict_counts[DICT_MAX];
+    unsigned int dict_count;
+    uint16_t slots[DICT_SLOTS]; /* place + 1 */
 };
 
-struct part_unpacker {
-    z_stream inflate;
-};
-
-struct part_packer *part_packer_new(int level)
+struct numbers_writer *numbers_writer_new(struct part_packer *packer, bool small)
 {
-    struct part_packer *packer = calloc(1, sizeof(*packer));
+    struct numbers_writer *writer = calloc(1, sizeof(*writer));
 
-    if (!packer)
+    if (!writer)
         return NULL;
-    if (deflateInit2(&packer->deflate, level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-        free(packer);
-        return NULL;
-    }
-    return packer;
+    writer->packer = packer;
+    writer->small = small;
+    return writer;
 }
 
-void part_packer_free(struct part_packer *packer)
+void numbers_writer_free(struct numbers_writer *writer)
 {
-    if (!packer)
+    if (!writer)
         return;
-    deflateEnd(&packer->deflate);
-    buf_release(&packer->scratch);
-    buf_release(&packer->packed);
-    free(packer);
+    buf_release(&writer->bytes);
+    buf_release(&writer->bits);
+    free(writer);
 }
 
-void part_packer_begin(struct part_packer *packer)
+/* ---- bits ---- */
+
+struct bit_sink {
+    uint8_t *to;
+    uint64_t word;
+    unsigned int used; /* bits of word */
+};
+
+/* width 0 .. 64; bits above it are 0. The place must have room. */
+static inline void bit_put(struct bit_sink *sink, uint64_t number, unsigned int width)
 {
-    packer->unpacked_bytes = 0;
+    sink->word |= number << sink->used;
+    if (sink->used + width < 64) {
+        sink->used += width;
+        return;
+    }
+    store_le64(sink->to, sink->word);
+    sink->to += 8;
+    width -= 64 - sink->used;
+    sink->word = width ? number >> (64 - sink->used) : 0;
+    sink->used = width;
 }
 
-uint32_t part_packer_unpacked(const struct part_packer *packer)
+static size_t bit_finish(struct bit_sink *sink, const uint8_t *start)
 {
-    return packer->unpacked_bytes;
+    size_t bytes = (size_t)(sink->to - start) + (sink->used + 7) / 8;
+
+    store_le64(sink->to, sink->word);
+    return bytes;
 }
 
-/* Into packer->packed; false when it did not get shorter. */
-static bool part_deflate(struct part_packer *packer, const uint8_t *data, size_t bytes)
-{
-    z_stream *z = &packer->deflate;
+/* ---- the different numbers ---- */
 
-    if (bytes < PART_DEFLATE_LEAST)
-        return false;
-    buf_clear(&packer->packed);
-    if (!buf_reserve(&packer->packed, bytes) || deflateReset(z) != Z_OK)
-        return false;
-    z->next_in = (Bytef *)data;
-    z->avail_in = (uInt)bytes;
-    z->next_out = packer->packed.data;
-    z->avail_out = (uInt)bytes - 1;
-    if (deflate(z, Z_FINISH) != Z_STREAM_END)
-        return false;
-    packer->packed.length = bytes - 1 - z->avail_out;
+static unsigned int dict_slot(uint64_t number)
+{
+    return (unsigned int)((number * 0x9e3779b97f4a7c15u) >> 54) % DICT_SLOTS;
+}
+
+/* Its place, or the empty slot's place -1. */
+static int dict_find(const struct numbers_writer *writer, uint64_t number, unsigned int *ret_slot)
+{
+    unsigned int slot = dict_slot(number);
+
+    while (writer->slots[slot] != 0) {
+        if (writer->dict[writer->slots[slot] - 1] == number)
+            break;
+        slot = (slot + 1) % DICT_SLOTS;
+    }
+    *ret_slot = slot;
+    return writer->slots[slot] - 1;
+}
+
+/* False: there are more than DICT_MAX. */
+static bool dict_make(struct numbers_writer *writer, const uint64_t *numbers, size_t count)
+{
+    memset(writer->slots, 0, sizeof(writer->slots));
+    writer->dict_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        unsigned int slot;
+        int place = dict_find(writer, numbers[i], &slot);
+
+        if (place < 0) {
+            if (writer->dict_count == DICT_MAX)
+                return false;
+            place = (int)writer->dict_count++;
+            writer->dict[place] = numbers[i];
+            writer->dict_counts[place] = 0;
+            writer->slots[slot] = (uint16_t)(place + 1);
+        }
+        writer->dict_counts[place]++;
+    }
     return true;
 }
 
-void part_pack(struct part_packer *packer, struct buf *out, const uint8_t *data, size_t bytes)
+static int compare_numbers(const void *a, const void *b)
 {
-    if (part_deflate(packer, data, bytes)) {
-        buf_u8(out, PART_DEFLATE);
-        buf_varint(out, bytes);
-        buf_varint(out, packer->packed.length);
-        buf_append(out, packer->packed.data, packer->packed.length);
-        packer->unpacked_bytes += (uint32_t)bytes;
-        return;
-    }
-    buf_u8(out, PART_STORED);
-    buf_varint(out, bytes);
-    buf_append(out, data, bytes);
+    uint64_t x, y;
+
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return x < y ? -1 : x > y;
 }
 
-static void varints_write(struct part_packer *packer, struct buf *out, const uint64_t *numbers,
-                          size_t count)
+/* Ascending, so that the list is small differences and the places keep the numbers' order. */
+static void dict_sort(struct numbers_writer *writer)
 {
-    struct buf *scratch = &packer->scratch;
+    qsort(writer->dict, writer->dict_count, sizeof(writer->dict[0]), compare_numbers);
+    memset(writer->slots, 0, sizeof(writer->slots));
+    for (unsigned int place = 0; place < writer->dict_count; place++) {
+        unsigned int slot;
 
-    buf_clear(scratch);
+        dict_find(writer, writer->dict[place], &slot);
+        writer->slots[slot] = (uint16_t)(place + 1);
+    }
+}
+
+/* ---- coding ---- */
+
+static enum part_effort effort_of(const struct numbers_writer *writer, enum number_coder coder)
+{
+    if (writer->small)
+        return PART_TRY;
+    return coder == NUMBER_CLASSES ? PART_LITERALS : PART_MATCHES;
+}
+
+static void varint_bytes(struct numbers_writer *writer, const uint64_t *numbers, size_t count)
+{
+    uint8_t *start, *to;
+
+    buf_clear(&writer->bytes);
+    start = to = buf_reserve(&writer->bytes, count * VARINT_MAX_BYTES);
+    if (!start)
+        return;
     for (size_t i = 0; i < count; i++)
-        buf_varint(scratch, numbers[i]);
-    if (scratch->failed)
-        out->failed = true;
-    buf_u8(out, NUMBER_VARINT);
-    part_pack(packer, out, scratch->data, scratch->length);
+        to += store_varint(to, numbers[i]);
+    writer->bytes.length = (size_t)(to - start);
 }
 
-void numbers_write(struct part_packer *packer, struct buf *out, const uint64_t *numbers,
-                   size_t count, bool small)
+static void class_bytes(struct numbers_writer *writer, const uint64_t *numbers, size_t count)
 {
-    size_t same = 1;
+    struct bit_sink sink = {0};
+    uint8_t *classes, *start;
 
-    while (same < count && numbers[same] == numbers[0])
-        same++;
-    if (same >= count) {
-        buf_u8(out, NUMBER_CONST);
-        buf_varint(out, count ? numbers[0] : 0);
+    buf_clear(&writer->bytes);
+    buf_clear(&writer->bits);
+    classes = buf_reserve(&writer->bytes, count);
+    start = buf_reserve(&writer->bits, count * 8 + 16);
+    if (!classes || !start)
         return;
+    sink.to = start;
+    for (size_t i = 0; i < count; i++) {
+        unsigned int class = class_of(numbers[i]);
+
+        classes[i] = (uint8_t)class;
+        bit_put(&sink, numbers[i] - class_low(class), class_bits(class));
     }
-    varints_write(packer, out, numbers, count);
+    writer->bytes.length = count;
+    writer->bits.length = bit_finish(&sink, start);
 }
 
-struct part_unpacker *part_unpacker_new(void)
+static void dict_bytes(struct numbers_writer *writer, const uint64_t *numbers, size_t count)
 {
-    struct part_unpacker *unpacker = calloc(1, sizeof(*unpacker));
+    uint8_t *places;
+    unsigned int slot;
 
-    if (!unpacker)
-        return NULL;
-    if (inflateInit2(&unpacker->inflate, -15) != Z_OK) {
-        free(unpacker);
-        return NULL;
-    }
-    return unpacker;
-}
-
-void part_unpacker_free(struct part_unpacker *unpacker)
-{
-    if (!unpacker)
+    buf_clear(&writer->bytes);
+    places = buf_reserve(&writer->bytes, count);
+    if (!places)
         return;
-    inflateEnd(&unpacker->inflate);
-    free(unpacker);
+    for (size_t i = 0; i < count; i++)
+        places[i] = (uint8_t)dict_find(writer, numbers[i], &slot);
+    writer->bytes.length = count;
 }
 
-bool part_unpack(struct part_unpacker *unpacker, struct part_arena *arena, struct cursor *in,
-                 struct cursor *ret_part)
+static void packed_write(struct numbers_writer *writer, struct buf *out, const uint64_t *numbers,
+                         size_t count)
 {
-    uint8_t packing = cursor_u8(in);
-    uint64_t bytes = cursor_varint(in), packed;
-    z_stream *z = &unpacker->inflate;
-    const uint8_t *data;
+    uint64_t least = UINT64_MAX, most = 0;
+    struct bit_sink sink = {0};
+    unsigned int width;
+    uint8_t *start;
 
-    if (packing == PART_STORED) {
-        data = cursor_bytes(in, bytes);
-        if (!data)
-            return false;
-        *ret_part = (struct cursor){.at = data, .end = data + bytes};
-        return true;
+    for (size_t i = 0; i < count; i++) {
+        least = numbers[i] < least ? numbers[i] : least;
+        most = numbers[i] > most ? numbers[i] : most;
     }
-    packed = cursor_varint(in);
-    data = cursor_bytes(in, packed);
-    if (packing != PART_DEFLATE || !data || bytes > arena->capacity - arena->used ||
-        inflateReset(z) != Z_OK)
-        return false;
-    z->next_in = (Bytef *)data;
-    z->avail_in = (uInt)packed;
-    z->next_out = arena->data + arena->used;
-    z->avail_out = (uInt)bytes;
-    if (inflate(z, Z_FINISH) != Z_STREAM_END || z->avail_out > 0 || z->avail_in > 0)
-        return false;
-    data = arena->data + arena->used;
-    arena->used += bytes;
-    *ret_part = (struct cursor){.at = data, .end = data + bytes};
-    return true;
+    width = most > least ? 64 - (unsigned int)__builtin_clzll(most - least) : 0;
+    buf_u8(out, (uint8_t)width);
+    buf_varint(out, least);
+    start = buf_reserve(out, count * 8 + 16);
+    if (!start)
+        return;
+    sink.to = start;
+    for (size_t i = 0; i < count; i++)
+        bit_put(&sink, numbers[i] - least, width);
+    out->length += bit_finish(&sink, start);
 }
 
-bool numbers_open(struct numbers_reader *numbers, struct part_unpacker *unpacker,
-                  struct part_arena *arena, struct cursor *in)
+void numbers_write(struct numbers_writer *writer, struct buf *out, const uint64_t *numbers,
+                   size_t count, enum number_coder coder)
 {
-    uint8_t coder = cursor_u8(in);
+    enum part_effort effort = effort_of(writer, coder);
 
-    *numbers = (struct numbers_reader){.coder = coder};
+    buf_u8(out, (uint8_t)coder);
+    buf_varint(out, count);
     switch (coder) {
-    case NUMBER_CONST: numbers->constant = cursor_varint(in); return !in->failed;
-    case NUMBER_VARINT: return part_unpack(unpacker, arena, in, &numbers->bytes);
-    default: return false;
+    case NUMBER_CONST: buf_varint(out, count ? numbers[0] : 0); return;
+    case NUMBER_PACKED: packed_write(writer, out, numbers, count); return;
+    case NUMBER_VARINT: varint_bytes(writer, numbers, count); break;
+    case NUMBER_CLASSES: class_bytes(writer, numbers, count); break;
+    case NUMBER_DICT:
+        dict_make(writer, numbers, count);
+        dict_sort(writer);
+        buf_varint(out, writer->dict_count);
+        for (unsigned int i = 0; i < writer->dict_count; i++)
+            buf_varint(out, writer->dict[i] - (i ? writer->dict[i - 1] : 0));
+        dict_bytes(writer, numbers, count);
+        break;
+    default: break;
+    }
+    if (writer->bytes.failed || writer->bits.failed) {
+        out->failed = true;
+        return;
+    }
+    part_pack(writer->packer, out, writer->bytes.data, writer->bytes.length, effort);
+    if (coder == NUMBER_CLASSES) {
+        buf_varint(out, writer->bits.length);
+        buf_append(out, writer->bits.data, writer->bits.length);
     }
 }
 
-bool numbers_read(struct numbers_reader *numbers, uint64_t *ret_numbers, size_t count)
+/* ---- choosing ---- */
+
+/* Bits that symbols of these frequencies take when each is coded alone. */
+static double entropy_bits(const uint32_t *counts, size_t symbols, size_t total)
 {
-    if (numbers->coder == NUMBER_CONST) {
-        for (size_t i = 0; i < count; i++)
-            ret_numbers[i] = numbers->constant;
-        return true;
+    double bits = 0;
+
+    for (size_t i = 0; i < symbols; i++)
+        if (counts[i] > 0)
+            bits += counts[i] * log2((double)total / counts[i]);
+    return bits;
+}
+
+static uint64_t class_cost(const uint64_t *numbers, size_t count)
+{
+    uint32_t counts[256] = {0};
+    uint64_t below = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        unsigned int class = class_of(numbers[i]);
+
+        counts[class]++;
+        below += class_bits(class);
     }
-    for (size_t i = 0; i < count; i++)
-        ret_numbers[i] = cursor_varint(&numbers->bytes);
-    return !numbers->bytes.failed;
+    return below + (uint64_t)entropy_bits(counts, 256, count) + 512;
+}
+
+static uint64_t dict_cost(const struct numbers_writer *writer, size_t count)
+{
+    return (uint64_t)entropy_bits(writer->dict_counts, writer->dict_count, count) +
+           writer->dict_count * 12 + 256;
+}
+
+/* What deflate makes of the sample. */
+static uint64_t sample_cost(struct numbers_writer *writer, const uint64_t *sample,
+                            size_t sample_count, enum number_coder coder)
+{
+    uint64_t bytes = 0;
+
+    writer->bits.length = 0;
+    switch (coder) {
+    case NUMBER_VARINT: varint_bytes(writer, sample, sample_count); break;
+    case NUMBER_CLASSES: class_bytes(writer, sample, sample_count); break;
+    default: dict_bytes(writer, sample, sample_count); break;
+    }
+    bytes = part_size(writer->packer, writer->bytes.data, writer->bytes.length, PART_TRY);
+    return (bytes + writer->bits.length) * 8;
+}
+
+struct choice {
+    enum number_coder coder;
+    uint64_t cost;
+};
+
+static void choice_offer(struct choice *best, enum number_coder coder, uint64_t cost)
+{
+    if (cost < best->cost)
+        *best = (struct choice){.coder = coder, .cost = cost};
+}
+
+enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *numbers,
+                                 size_t count, uint64_t *ret_cost)
+{
+    struct choice best = {.coder = NUMBER_VARINT, .cost = UINT64_MAX};
+    size_t sample_count = count < SAMPLE_NUMBERS ? count : SAMPLE_NUMBERS;
+    const uint64_t *sample = numbers + (count - sample_count) / 2;
+    uint64_t least = UINT64_MAX, most = 0;
+    bool few;
+
+    for (size_t i = 0; i < count; i++) {
+        least = numbers[i] < least ? numbers[i] : least;
+        most = numbers[i] > most ? numbers[i] : most;
+    }
+    if (count == 0 || least == most) {
+        *ret_cost = 16;
+        return NUMBER_CONST;
+    }
+    if ((most - least) >> PACKED_BITS_MAX == 0)
+        choice_offer(&best, NUMBER_PACKED,
+                     count * (64 - (unsigned int)__builtin_clzll(most - least)) + 32);
+    few = dict_make(writer, numbers, count);
+    if (!writer->small) {
+        choice_offer(&best, NUMBER_CLASSES, class_cost(numbers, count));
+        if (few)
+            choice_offer(&best, NUMBER_DICT, dict_cost(writer, count));
+    } else {
+        double scale = (double)count / (double)sample_count;
+
+        for (enum number_coder coder = NUMBER_VARINT; coder <= NUMBER_DICT; coder++) {
+            if (coder == NUMBER_PACKED || (coder == NUMBER_DICT && !few))
+                continue;
+            choice_offer(&best, coder,
+                         (uint64_t)(scale * (double)sample_cost(writer, sample, sample_count,
+                                                                coder)) +
+                             (coder == NUMBER_DICT ? writer->dict_count * 12 : 0));
+        }
+    }
+    *ret_cost = best.cost;
+    return best.coder;
 }

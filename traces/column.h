@@ -1,72 +1,84 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Strings of 64-bit numbers, coded: the layer below the columns of a block, which knows nothing
- * of operations. tape.5 ("Numbers") has the bytes.
- * Internal to traces/.
+ * of operations. tape.5 ("Numbers") has the bytes. Internal to traces/.
  *
- * A string of numbers becomes a coder byte, its parameters and its parts; a part is a byte string,
- * deflated where that helps. Reading goes piece by piece, so a block of any size is decoded in
- * the first-level cache.
+ * Reading goes piece by piece, so that a block of any size is decoded in the near caches.
  */
 #ifndef TRACES_COLUMN_H
 #define TRACES_COLUMN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "traces/buf.h"
-#include "traces/bytes.h"
+#include "traces/part.h"
 
 enum number_coder {
-    NUMBER_CONST = 0,  /* all the same */
-    NUMBER_VARINT = 1, /* 7 bits a byte */
+    NUMBER_CONST = 0,   /* all the same */
+    NUMBER_VARINT = 1,  /* 7 bits a byte, deflated: numbers that come again in the same order */
+    NUMBER_PACKED = 2,  /* least number, then so many bits each: even noise */
+    NUMBER_CLASSES = 3, /* a byte of magnitude, deflated, and the bits below: uneven noise */
+    NUMBER_DICT = 4,    /* at most 256 different ones, a byte each, deflated */
     NUMBER_CODER_COUNT
 };
 
-/* ---- writing ---- */
+struct numbers_writer; /* scratch memory; one a thread */
 
-struct part_packer; /* holds a deflate state and scratch memory; one a thread */
+struct numbers_writer *numbers_writer_new(struct part_packer *packer, bool small);
+void numbers_writer_free(struct numbers_writer *writer);
+/* The coder to use, and in *ret_cost about how many bits it takes for all count. small codes a
+ * sample in every way; else it goes by frequencies. */
+enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *numbers,
+                                 size_t count, uint64_t *ret_cost);
+/* Appends the numbers. coder must have been chosen for them. */
+void numbers_write(struct numbers_writer *writer, struct buf *out, const uint64_t *numbers,
+                   size_t count, enum number_coder coder);
 
-struct part_packer *part_packer_new(int level); /* NULL: no memory */
-void part_packer_free(struct part_packer *packer);
-/* Forgets what was packed so far; unpacked: bytes that the deflated parts since then take again. */
-void part_packer_begin(struct part_packer *packer);
-uint32_t part_packer_unpacked(const struct part_packer *packer);
-/* Appends a part to out. */
-void part_pack(struct part_packer *packer, struct buf *out, const uint8_t *data, size_t bytes);
-
-/* Appends count numbers in the coding that fits best. small tries them all. */
-void numbers_write(struct part_packer *packer, struct buf *out, const uint64_t *numbers,
-                   size_t count, bool small);
-
-/* ---- reading ---- */
-
-struct part_unpacker; /* holds an inflate state */
-
-struct part_unpacker *part_unpacker_new(void);
-void part_unpacker_free(struct part_unpacker *unpacker);
-
-/* Where deflated parts of a block are unpacked to: its size is the block's raw_bytes. */
-struct part_arena {
-    uint8_t *data;
-    size_t used, capacity;
+/* Bits, lowest first; past the end they are 0 and position tells. */
+struct bit_cursor {
+    const uint8_t *data;
+    size_t bytes;
+    uint64_t position;
 };
-
-/* Reads a part; *ret_part points into in's bytes or into arena. False: damaged. */
-bool part_unpack(struct part_unpacker *unpacker, struct part_arena *arena, struct cursor *in,
-                 struct cursor *ret_part);
 
 struct numbers_reader {
     enum number_coder coder;
-    uint64_t constant;
+    size_t left;
+    unsigned int width; /* packed */
+    uint64_t base;      /* packed: least; constant: the number */
     struct cursor bytes;
+    struct bit_cursor bits;
+    unsigned int dict_count;
+    uint64_t dict[256];
 };
 
-/* Starts reading a string that numbers_write wrote. False: damaged. */
+/* Starts reading a string that numbers_write wrote, of at most most numbers. False: damaged. */
 bool numbers_open(struct numbers_reader *numbers, struct part_unpacker *unpacker,
-                  struct part_arena *arena, struct cursor *in);
-/* The next count numbers. False: damaged; ret_numbers is then undefined. */
+                  struct part_arena *arena, struct cursor *in, size_t most);
+/* The next count numbers. False: damaged or not so many; ret_numbers is then undefined. */
 bool numbers_read(struct numbers_reader *numbers, uint64_t *ret_numbers, size_t count);
+
+/* The byte of magnitude: exact below 4, then four steps to each power of two. */
+static inline unsigned int class_of(uint64_t number)
+{
+    unsigned int high;
+
+    if (number < 4)
+        return (unsigned int)number;
+    high = 63 - (unsigned int)__builtin_clzll(number);
+    return ((high - 1) << 2) + (unsigned int)(number >> (high - 2) & 3);
+}
+
+/* Bits below the class byte. */
+static inline unsigned int class_bits(unsigned int class)
+{
+    return class < 8 ? 0 : (class >> 2) - 1;
+}
+
+static inline uint64_t class_low(unsigned int class)
+{
+    if (class < 4)
+        return class;
+    return (uint64_t)(4 | (class & 3)) << class_bits(class);
+}
+
+#define CLASS_LAST 251
 
 #endif

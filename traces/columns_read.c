@@ -89,7 +89,7 @@ static bool column_open(struct columns_reader *reader, struct column *column,
         column->ends = &reader->ends;
         memset(&reader->ends, 0, sizeof(reader->ends));
     }
-    return numbers_open(&column->numbers, reader->unpacker, &reader->arena, in);
+    return numbers_open(&column->numbers, reader->unpacker, &reader->arena, in, count);
 }
 
 int columns_reader_begin(struct columns_reader *reader, const uint8_t *payload, size_t bytes,

@@ -11,6 +11,7 @@
 struct columns_writer {
     bool small, result;
     struct part_packer *packer;
+    struct numbers_writer *numbers;
     struct predict_ends ends;
     struct buf bitmap;
     uint64_t values[BLOCK_OPS_MAX];
@@ -26,8 +27,9 @@ struct columns_writer *columns_writer_new(int level, bool small, bool result)
     writer->small = small;
     writer->result = result;
     writer->packer = part_packer_new(level);
-    if (!writer->packer) {
-        free(writer);
+    writer->numbers = writer->packer ? numbers_writer_new(writer->packer, small) : NULL;
+    if (!writer->numbers) {
+        columns_writer_free(writer);
         return NULL;
     }
     return writer;
@@ -37,6 +39,7 @@ void columns_writer_free(struct columns_writer *writer)
 {
     if (!writer)
         return;
+    numbers_writer_free(writer->numbers);
     part_packer_free(writer->packer);
     buf_release(&writer->bitmap);
     free(writer);
@@ -113,7 +116,7 @@ static size_t unknown_write(struct columns_writer *writer, enum column_id id,
         for (size_t i = 0; i < count; i++)
             if (writer->values[i] == unknown)
                 bits[i / 8] |= (uint8_t)(1u << i % 8);
-        part_pack(writer->packer, out, bits, (count + 7) / 8);
+        part_pack(writer->packer, out, bits, (count + 7) / 8, PART_MATCHES);
     }
     return known;
 }
@@ -157,19 +160,6 @@ static void residuals_make(struct columns_writer *writer, enum column_id id,
     }
 }
 
-/* Bits that the differences would take alone: a guess that costs one pass. */
-static uint64_t residuals_bits(const uint64_t *residuals, size_t count)
-{
-    uint64_t bits = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        uint64_t number = zigzag_encode((int64_t)residuals[i]);
-
-        bits += number ? 64 - (unsigned int)__builtin_clzll(number) : 0;
-    }
-    return bits;
-}
-
 static uint64_t start_value(const struct columns_writer *writer, enum column_id id,
                             enum predict_mode mode, size_t count)
 {
@@ -189,29 +179,7 @@ static uint64_t start_value(const struct columns_writer *writer, enum column_id 
     return least;
 }
 
-static enum predict_mode predict_choose(struct columns_writer *writer, enum column_id id,
-                                        const struct trace_op *ops, size_t count, size_t known)
-{
-    enum predict_mode best = PREDICT_START;
-    uint64_t best_bits = UINT64_MAX;
-
-    if (id == COLUMN_ISSUE)
-        return PREDICT_PREVIOUS;
-    for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++) {
-        uint64_t bits;
-
-        if (!predict_allowed(id, mode))
-            continue;
-        residuals_make(writer, id, mode, start_value(writer, id, mode, count), ops, count);
-        bits = residuals_bits(writer->residuals, known);
-        if (bits < best_bits) {
-            best = mode;
-            best_bits = bits;
-        }
-    }
-    return best;
-}
-
+/* The greatest number that divides all differences: sectors, pages, microseconds. */
 static uint64_t unit_find(const uint64_t *residuals, size_t count)
 {
     uint64_t unit = 0;
@@ -219,26 +187,16 @@ static uint64_t unit_find(const uint64_t *residuals, size_t count)
     for (size_t i = 0; i < count && unit != 1; i++) {
         uint64_t a = (int64_t)residuals[i] < 0 ? 0 - residuals[i] : residuals[i];
 
+        if (unit != 0 && ((a & (unit - 1)) == 0) && (unit & (unit - 1)) == 0)
+            continue;
         while (a != 0) {
-            uint64_t rest = unit ? unit % a : 0;
+            uint64_t rest = unit % a;
 
             unit = a;
             a = rest;
         }
     }
-    return unit ? unit : 1;
-}
-
-/* Divides by the common unit, and folds the sign away where there is one. */
-static void residuals_fold(uint64_t *residuals, size_t count, uint64_t unit, bool is_signed)
-{
-    if (is_signed) {
-        for (size_t i = 0; i < count; i++)
-            residuals[i] = zigzag_encode((int64_t)residuals[i] / (int64_t)unit);
-    } else if (unit > 1) {
-        for (size_t i = 0; i < count; i++)
-            residuals[i] /= unit;
-    }
+    return unit == 0 || unit > INT64_MAX ? 1 : unit;
 }
 
 static bool residuals_negative(const uint64_t *residuals, size_t count)
@@ -248,6 +206,95 @@ static bool residuals_negative(const uint64_t *residuals, size_t count)
     for (size_t i = 0; i < count; i++)
         any |= residuals[i];
     return any >> 63;
+}
+
+/* Divides by the common unit, and folds the sign away where there is one. */
+static void residuals_fold(uint64_t *residuals, size_t count, uint64_t unit, bool is_signed)
+{
+    bool is_shift = (unit & (unit - 1)) == 0;
+    unsigned int shift = (unsigned int)__builtin_ctzll(unit);
+
+    if (is_shift && is_signed)
+        for (size_t i = 0; i < count; i++)
+            residuals[i] = zigzag_encode((int64_t)residuals[i] >> shift);
+    else if (is_shift)
+        for (size_t i = 0; i < count; i++)
+            residuals[i] >>= shift;
+    else if (is_signed)
+        for (size_t i = 0; i < count; i++)
+            residuals[i] = zigzag_encode((int64_t)residuals[i] / (int64_t)unit);
+    else
+        for (size_t i = 0; i < count; i++)
+            residuals[i] /= unit;
+}
+
+/* How a column is coded, and about what that costs. */
+struct plan {
+    enum predict_mode mode;
+    uint64_t start, unit;
+    bool is_signed;
+    enum number_coder coder;
+    uint64_t cost;
+};
+
+/* Leaves the column's differences by this prediction in writer->residuals. */
+static void plan_make(struct columns_writer *writer, enum column_id id, enum predict_mode mode,
+                      const struct trace_op *ops, size_t count, size_t known, struct plan *plan)
+{
+    plan->mode = mode;
+    plan->start = start_value(writer, id, mode, count);
+    residuals_make(writer, id, mode, plan->start, ops, count);
+    plan->is_signed = residuals_negative(writer->residuals, known);
+    plan->unit = unit_find(writer->residuals, known);
+    residuals_fold(writer->residuals, known, plan->unit, plan->is_signed);
+}
+
+/* Predictions worth trying. Without small, those that hold for what is usual. */
+static bool mode_tried(const struct columns_writer *writer, enum column_id id, unsigned int mode)
+{
+    if (!predict_allowed(id, mode))
+        return false;
+    switch (id) {
+    case COLUMN_KIND:
+    case COLUMN_API:
+    case COLUMN_COMPLETION:
+    case COLUMN_CAUSE:
+    case COLUMN_FLAGS:
+    case COLUMN_ARG: return mode == PREDICT_START;
+    case COLUMN_ISSUE:
+    case COLUMN_REF: return mode == PREDICT_PREVIOUS;
+    case COLUMN_DUE: return mode == PREDICT_COMPANION;
+    default: break;
+    }
+    if (writer->small)
+        return true;
+    switch (id) {
+    case COLUMN_RESULT: return mode == PREDICT_COMPANION;
+    case COLUMN_BATCH: return mode == PREDICT_PREVIOUS;
+    case COLUMN_OFFSET: return mode == PREDICT_START || mode == PREDICT_END_BOTH;
+    default: return mode == PREDICT_START;
+    }
+}
+
+static void plan_choose(struct columns_writer *writer, enum column_id id,
+                        const struct trace_op *ops, size_t count, size_t known,
+                        struct plan *ret_plan)
+{
+    struct plan plan, best = {.cost = UINT64_MAX};
+    enum predict_mode last = PREDICT_COUNT;
+
+    for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++) {
+        if (!mode_tried(writer, id, mode))
+            continue;
+        last = mode;
+        plan_make(writer, id, mode, ops, count, known, &plan);
+        plan.coder = numbers_choose(writer->numbers, writer->residuals, known, &plan.cost);
+        if (plan.cost < best.cost)
+            best = plan;
+    }
+    if (best.mode != last)
+        plan_make(writer, id, best.mode, ops, count, known, &best);
+    *ret_plan = best;
 }
 
 static bool column_is_default(enum column_id id, const uint64_t *values, size_t count)
@@ -262,25 +309,16 @@ static bool column_is_default(enum column_id id, const uint64_t *values, size_t 
 static void column_write(struct columns_writer *writer, enum column_id id,
                          const struct trace_op *ops, size_t count, struct buf *out)
 {
-    enum predict_mode mode;
-    uint64_t start, unit;
-    bool is_signed;
+    struct plan plan;
     size_t known;
 
     buf_u8(out, (uint8_t)id);
     known = unknown_write(writer, id, ops, count, out);
-    mode = predict_choose(writer, id, ops, count, known);
-    start = start_value(writer, id, mode, count);
-    residuals_make(writer, id, mode, start, ops, count);
-    is_signed = residuals_negative(writer->residuals, known);
-    unit = unit_find(writer->residuals, known);
-    if (unit > INT64_MAX)
-        unit = 1;
-    residuals_fold(writer->residuals, known, unit, is_signed);
-    buf_u8(out, (uint8_t)(mode | (is_signed ? 0x80 : 0)));
-    buf_varint(out, zigzag_encode((int64_t)start));
-    buf_varint(out, unit);
-    numbers_write(writer->packer, out, writer->residuals, known, writer->small);
+    plan_choose(writer, id, ops, count, known, &plan);
+    buf_u8(out, (uint8_t)(plan.mode | (plan.is_signed ? 0x80 : 0)));
+    buf_varint(out, zigzag_encode((int64_t)plan.start));
+    buf_varint(out, plan.unit);
+    numbers_write(writer->numbers, out, writer->residuals, known, plan.coder);
 }
 
 int columns_write(struct columns_writer *writer, const struct trace_op *ops, size_t count,
