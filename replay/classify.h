@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of a recorded operation under the options given: issued by the engine, carried
+ * out by the replayer itself, or skipped and why. The plan and the decoder ask the same function,
+ * so what --plan says is what happens.
+ */
+#ifndef REPLAY_CLASSIFY_H
+#define REPLAY_CLASSIFY_H
+
+#include <stdbool.h>
+
+#include "replay/prepared.h"
+
+struct conf;
+
+/* Longest read or write that is issued. */
+#define CLASSIFY_MAX_TRANSFER (1ull << 30)
+
+/* file is NULL where the operation names none. */
+enum prepared_action classify(const struct conf *conf, const struct trace_file *file,
+                              const struct trace_op *op, enum skip_reason *ret_skip);
+/* Does it change data or names? */
+bool classify_mutates(const struct trace_op *op);
+/* Does it change which file a name stands for (so that open descriptors go stale)? */
+bool classify_renames(unsigned int kind);
+
+#endif

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/feed.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "replay/area.h"
+#include "replay/classify.h"
+#include "replay/conf.h"
+#include "replay/order.h"
+#include "replay/pace.h"
+#include "replay/plan.h"
+#include "replay/target.h"
+#include "traces/diag.h"
+
+#define PUBLISH_EVERY 64u /* operations a ring may hold back before its consumer sees them */
+
+/* What the decoder keeps of each worker. */
+struct lane {
+    struct feed_ring *ring;
+    uint64_t tail;       /* written, perhaps not yet published */
+    uint64_t published;
+    uint64_t free_until; /* tail may grow to this without looking at head */
+    uint64_t last_batch;
+};
+
+struct feed {
+    struct trace_reader *reader;
+    const struct conf *conf;
+    const struct plan *plan;
+    const struct target_set *targets;
+    struct order **orders; /* one, or one a clone; NULL when not ordered */
+    uint32_t worker_count, capacity;
+    bool shared, claimed;
+    struct feed_ring *rings;
+    struct lane *lanes;
+    struct pace pace;
+    uint64_t next_lane; /* for operations without a stream */
+    pthread_t thread;
+    bool started;
+    atomic_int stop;
+    _Atomic int64_t reached_ns;
+    _Atomic uint64_t decoded;
+    int error;
+    struct diag diag;
+};
+
+static int rings_alloc(struct feed *feed)
+{
+    size_t ops_bytes = feed->capacity * sizeof(struct prepared);
+    size_t tags_bytes = feed->capacity * sizeof(struct order_tag);
+
+    feed->rings = area_alloc(feed->worker_count * sizeof *feed->rings, feed->shared);
+    feed->lanes = calloc(feed->worker_count, sizeof *feed->lanes);
+    if (feed->rings == NULL || feed->lanes == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < feed->worker_count; i++) {
+        struct feed_ring *ring = &feed->rings[i];
+
+        ring->mask = feed->capacity - 1;
+        ring->ops = area_alloc(ops_bytes, feed->shared);
+        if (feed->orders != NULL)
+            ring->tags = area_alloc(tags_bytes, feed->shared);
+        if (feed->claimed)
+            ring->taken = area_alloc(feed->capacity * sizeof *ring->taken, feed->shared);
+        if (ring->ops == NULL || (feed->orders != NULL && ring->tags == NULL) ||
+            (feed->claimed && ring->taken == NULL))
+            return -ENOMEM;
+        feed->lanes[i] = (struct lane){
+            .ring = ring, .free_until = feed->capacity, .last_batch = TRACE_UNKNOWN_U64};
+    }
+    return 0;
+}
+
+int feed_new(struct feed **ret_feed, const struct feed_conf *conf, struct diag *diag)
+{
+    struct feed *feed = calloc(1, sizeof *feed);
+
+    if (feed == NULL)
+        return diag_errno(diag, -ENOMEM, "decoder");
+    feed->reader = conf->reader;
+    feed->conf = conf->conf;
+    feed->plan = conf->plan;
+    feed->targets = conf->targets;
+    feed->orders = conf->orders;
+    feed->worker_count = conf->workers;
+    feed->capacity = conf->capacity;
+    feed->shared = conf->shared;
+    feed->claimed = conf->claimed;
+    if (rings_alloc(feed) != 0) {
+        feed_free(feed);
+        return diag_errno(diag, -ENOMEM, "decoder");
+    }
+    *ret_feed = feed;
+    return 0;
+}
+
+void feed_free(struct feed *feed)
+{
+    if (feed == NULL)
+        return;
+    for (uint32_t i = 0; feed->rings != NULL && i < feed->worker_count; i++) {
+        area_free(feed->rings[i].ops, feed->capacity * sizeof(struct prepared));
+        area_free(feed->rings[i].tags, feed->capacity * sizeof(struct order_tag));
+        area_free((void *)feed->rings[i].taken, feed->capacity * sizeof(uint64_t));
+    }
+    area_free(feed->rings, feed->worker_count * sizeof *feed->rings);
+    free(feed->lanes);
+    free(feed);
+}
+
+struct feed_ring *feed_ring(struct feed *feed, uint32_t worker)
+{
+    return &feed->rings[worker];
+}
+
+/* ---- one operation --------------------------------------------------------------------- */
+
+static void choose_target(const struct feed *feed, const struct trace_op *op, struct prepared *p)
+{
+    const struct conf *conf = feed->conf;
+    const struct target *target;
+    bool transfer = op->kind == TRACE_READ || op->kind == TRACE_WRITE;
+    bool direct = transfer && !conf->buffered && (conf->direct || (op->flags & TRACE_F_DIRECT));
+
+    p->flags &= ~(uint32_t)TRACE_F_DIRECT;
+    if (conf->target != NULL)
+        p->flags &= ~(uint32_t)TRACE_F_APPEND; /* its end is not where the file's was */
+    p->target = targets_find(feed->targets, op->file, direct);
+    if (p->target == TRACE_NONE_U32)
+        return;
+    target = &feed->targets->items[p->target];
+    if (direct && ((p->offset | p->length) & (target->align - 1)) != 0 &&
+        p->offset != TRACE_UNKNOWN_U64) {
+        if (conf->unaligned == UNALIGNED_ROUND && op->kind == TRACE_READ) {
+            uint64_t end = (p->offset + p->length + target->align - 1) & ~(target->align - 1ull);
+
+            p->offset &= ~(target->align - 1ull);
+            p->length = end - p->offset;
+            p->flags |= TRACE_F_ROUNDED;
+            p->marks &= (uint8_t)~PREPARED_EXPECTED;
+        } else {
+            direct = false;
+            p->target = targets_find(feed->targets, op->file, false);
+            target = &feed->targets->items[p->target];
+        }
+    }
+    if (direct)
+        p->flags |= TRACE_F_DIRECT;
+    if (target->fit.how != FIT_NONE && trace_op_has_range(op->kind) && p->length > 0 &&
+        p->offset != TRACE_UNKNOWN_U64)
+        p->offset = fit_offset(&target->fit, op->file, p->offset,
+                               p->length < target->size_bytes ? p->length : target->size_bytes);
+}
+
+static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
+                    struct prepared *p)
+{
+    const struct trace_file *file =
+        op->file == TRACE_NONE_U32 ? NULL : trace_reader_file(feed->reader, op->file);
+    enum skip_reason skip;
+
+    *p = (struct prepared){
+        .due_ns = feed->conf->pace == PACE_ASAP ? 0 : pace_due(&feed->pace, op->issue_ns),
+        .offset = op->offset,
+        .length = op->length,
+        .expected = op->result,
+        .ref = ref,
+        .target = TRACE_NONE_U32,
+        .file = op->file,
+        .stream = op->stream,
+        .flags = op->flags,
+        .arg = op->arg,
+        .kind = op->kind,
+    };
+    p->action = (uint8_t)classify(feed->conf, file, op, &skip);
+    p->skip = (uint8_t)skip;
+    if (op->result != TRACE_UNKNOWN_I64 &&
+        !(op->flags & (TRACE_F_FIXED_RESULT | TRACE_F_INFLIGHT)))
+        p->marks |= PREPARED_EXPECTED;
+    if (file != NULL && (feed->plan->files[op->file].flags & PLAN_VOLATILE))
+        p->marks |= PREPARED_VOLATILE;
+    if (feed->targets->count != 0)
+        choose_target(feed, op, p);
+    if (op->file2 != TRACE_NONE_U32 && p->action == PREPARED_CORE)
+        p->offset = (uint64_t)op->file2 << 32 | targets_find(feed->targets, op->file2, false);
+}
+
+/* ---- lanes ----------------------------------------------------------------------------- */
+
+static void lane_publish(struct lane *lane)
+{
+    if (lane->published != lane->tail) {
+        atomic_store_explicit(&lane->ring->tail, lane->tail, memory_order_release);
+        lane->published = lane->tail;
+    }
+}
+
+static void publish_all(struct feed *feed)
+{
+    for (uint32_t i = 0; i < feed->worker_count; i++)
+        lane_publish(&feed->lanes[i]);
+}
+
+/* Waits until the ring has room. Sleeps while it waits: the ring is far ahead of its worker. */
+static int lane_wait(struct feed *feed, struct lane *lane)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    const uint64_t room = feed->capacity / 4;
+
+    for (bool slept = false;; slept = true) {
+        uint64_t head = atomic_load_explicit(&lane->ring->head, memory_order_acquire);
+
+        lane->free_until = head + feed->capacity;
+        /* Once asleep, wake for a good part of the ring, not for one operation. */
+        if (lane->free_until - lane->tail > (slept ? room : 0))
+            return 0;
+        if (atomic_load_explicit(&feed->stop, memory_order_relaxed))
+            return -EINTR;
+        if (!slept)
+            publish_all(feed);
+        nanosleep(&pause, NULL);
+    }
+}
+
+static int lane_put(struct feed *feed, uint32_t worker, const struct prepared *p,
+                    const struct order_tag *tag, uint64_t batch)
+{
+    struct lane *lane = &feed->lanes[worker];
+    struct prepared *slot;
+
+    if (lane->tail == lane->free_until) {
+        int err = lane_wait(feed, lane);
+
+        if (err != 0)
+            return err;
+    }
+    if (lane->ring->taken != NULL && lane->tail >= feed->capacity) {
+        /* Its last content was claimed; the claimer may still be copying it. */
+        const _Atomic uint64_t *taken = &lane->ring->taken[lane->tail & lane->ring->mask];
+
+        while (atomic_load_explicit(taken, memory_order_acquire) !=
+               lane->tail - feed->capacity + 1)
+            sched_yield();
+    }
+    slot = &lane->ring->ops[lane->tail & lane->ring->mask];
+    *slot = *p;
+    if (batch != TRACE_UNKNOWN_U64 && batch == lane->last_batch)
+        slot->marks |= PREPARED_SAME_BATCH;
+    lane->last_batch = batch;
+    if (tag != NULL)
+        lane->ring->tags[lane->tail & lane->ring->mask] = *tag;
+    lane->tail++;
+    if (lane->tail - lane->published >= PUBLISH_EVERY)
+        lane_publish(lane);
+    return 0;
+}
+
+static uint32_t route(struct feed *feed, const struct trace_op *op, const struct prepared *p)
+{
+    uint64_t key;
+
+    if (feed->worker_count == 1)
+        return 0;
+    if (feed->conf->order & ORDER_OVERLAP)
+        key = p->file; /* operations on the same bytes meet in one worker */
+    else if (op->stream != TRACE_NONE_U32)
+        key = op->stream;
+    else
+        return (uint32_t)(feed->next_lane++ % feed->worker_count);
+    key = (key + 1) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)((key >> 32) % feed->worker_count);
+}
+
+static int put_tagged(struct feed *feed, uint32_t worker, const struct trace_op *op,
+                      struct prepared *p, struct order *order)
+{
+    struct order_tag tag;
+    int err;
+
+    /* The window may be full because workers wait for what is not yet published. */
+    err = order_tag_op(order, op, p, &tag);
+    if (err == -EAGAIN) {
+        publish_all(feed);
+        err = order_tag_wait(order, op, p, &feed->stop, &tag);
+    }
+    if (err != 0)
+        return err;
+    tag.think_ns = pace_scale(&feed->pace, tag.think_ns);
+    if (feed->conf->max_gap_ns != 0 && tag.think_ns > feed->conf->max_gap_ns)
+        tag.think_ns = feed->conf->max_gap_ns;
+    return lane_put(feed, worker, p, &tag, op->batch);
+}
+
+static int put(struct feed *feed, const struct trace_op *op, struct prepared *p)
+{
+    uint32_t copies = feed->conf->clones ? feed->worker_count : 1;
+    uint32_t target = p->target;
+    int err = 0;
+
+    for (uint32_t c = 0; c < copies && err == 0; c++) {
+        uint32_t worker = feed->conf->clones ? c : route(feed, op, p);
+
+        if (target != TRACE_NONE_U32)
+            p->target = target + c * feed->targets->per_clone;
+        if (feed->orders != NULL)
+            err = put_tagged(feed, worker, op, p, feed->orders[c]);
+        else
+            err = lane_put(feed, worker, p, NULL, op->batch);
+    }
+    return err;
+}
+
+/* ---- the thread ------------------------------------------------------------------------ */
+
+static bool in_window(const struct conf *conf, int64_t issue_ns)
+{
+    if (conf->start_ns != 0 && issue_ns < (int64_t)conf->start_ns)
+        return false;
+    return conf->end_ns == 0 || issue_ns < (int64_t)conf->end_ns;
+}
+
+static int decode_block(struct feed *feed, const struct trace_op *ops, size_t count,
+                        uint64_t first)
+{
+    struct prepared p = {0};
+    int err = 0;
+
+    for (size_t i = 0; i < count && err == 0; i++) {
+        if (!in_window(feed->conf, ops[i].issue_ns))
+            continue;
+        prepare(feed, &ops[i], first + i, &p);
+        err = put(feed, &ops[i], &p);
+    }
+    publish_all(feed);
+    atomic_store_explicit(&feed->reached_ns, p.due_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&feed->decoded, count, memory_order_relaxed);
+    return err;
+}
+
+static int decode_loop(struct feed *feed)
+{
+    const struct trace_op *ops;
+    size_t count;
+    uint64_t index = 0;
+    int err = trace_reader_rewind(feed->reader);
+
+    if (err != 0)
+        return diag_errno(&feed->diag, err, "%s", trace_reader_name(feed->reader));
+    while ((err = trace_reader_next(feed->reader, &ops, &count)) > 0) {
+        err = decode_block(feed, ops, count, index);
+        index += count;
+        if (err != 0)
+            return err;
+    }
+    return err;
+}
+
+static void *feed_main(void *arg)
+{
+    struct feed *feed = arg;
+    const struct plan *plan = feed->plan;
+    uint64_t ops = plan->ops > 1 ? plan->ops - 1 : 1;
+    /* The next loop follows the last by the mean distance between operations. */
+    uint64_t tail_ns = pace_scale(&feed->pace, (uint64_t)(plan->last_ns - plan->first_ns) / ops);
+    int err = 0;
+
+    for (uint64_t loop = 0; loop < feed->conf->loops && err == 0; loop++) {
+        if (loop > 0) {
+            pace_next_loop(&feed->pace, tail_ns);
+            for (uint32_t c = 0; feed->orders != NULL && c < feed->targets->clones; c++)
+                order_next_loop(feed->orders[c]);
+        }
+        err = decode_loop(feed);
+    }
+    publish_all(feed);
+    feed->error = err == -EINTR ? 0 : err;
+    for (uint32_t i = 0; i < feed->worker_count; i++)
+        atomic_store_explicit(&feed->rings[i].ended, true, memory_order_release);
+    return NULL;
+}
+
+int feed_start(struct feed *feed)
+{
+    int err;
+
+    pace_init(&feed->pace, feed->conf->speed, feed->conf->max_gap_ns, feed->plan->origin_ns);
+    err = -pthread_create(&feed->thread, NULL, feed_main, feed);
+    feed->started = err == 0;
+    return err;
+}
+
+int feed_stop(struct feed *feed, struct diag *diag)
+{
+    if (!feed->started)
+        return 0;
+    atomic_store(&feed->stop, 1);
+    pthread_join(feed->thread, NULL);
+    feed->started = false;
+    if (feed->error != 0)
+        return diag_set(diag, feed->error, "%s",
+                        feed->diag.error ? feed->diag.text : strerror(-feed->error));
+    return 0;
+}
+
+void feed_progress(const struct feed *feed, int64_t *ret_due_ns, uint64_t *ret_ops)
+{
+    *ret_due_ns = atomic_load_explicit(&feed->reached_ns, memory_order_relaxed);
+    *ret_ops = atomic_load_explicit(&feed->decoded, memory_order_relaxed);
+}
+
+bool ring_claim(struct feed_ring *ring, struct prepared *ret_op, struct order_tag *ret_tag)
+{
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+
+    do {
+        if (head == atomic_load_explicit(&ring->tail, memory_order_acquire))
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&ring->head, &head, head + 1,
+                                                    memory_order_acq_rel, memory_order_acquire));
+    *ret_op = ring->ops[head & ring->mask];
+    if (ring->tags != NULL)
+        *ret_tag = ring->tags[head & ring->mask];
+    atomic_store_explicit(&ring->taken[head & ring->mask], head + 1, memory_order_release);
+    return true;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "replay/beneath.h"
+#include "replay/conf.h"
+#include "replay/plan.h"
+#include "replay/target.h"
+#include "traces/diag.h"
+
+#define CHUNK_BYTES (1u << 20)
+
+/* Content that neither deduplicates nor compresses away, the same for the same seed. */
+static void chunk_fill(uint64_t *words, uint64_t salt)
+{
+    for (uint32_t i = 0; i < CHUNK_BYTES / 8; i++) {
+        uint64_t x = salt + (i + 1) * 0x9e3779b97f4a7c15u;
+
+        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+        words[i] = x ^ (x >> 27);
+    }
+}
+
+static int write_range(int fd, uint64_t from, uint64_t to, const struct conf *conf, uint64_t salt)
+{
+    uint64_t *chunk = calloc(1, CHUNK_BYTES);
+    int err = 0;
+
+    if (chunk == NULL)
+        return -ENOMEM;
+    while (from < to && err == 0) {
+        size_t want = to - from < CHUNK_BYTES ? to - from : CHUNK_BYTES;
+        ssize_t got;
+
+        if (conf->fill != FILL_ZERO)
+            chunk_fill(chunk, conf->seed + salt * 1000003u + from);
+        got = pwrite(fd, chunk, want, (off_t)from);
+        if (got < 0 && errno != EINTR)
+            err = -errno;
+        else if (got > 0)
+            from += (uint64_t)got;
+    }
+    free(chunk);
+    return err;
+}
+
+/* The size the file must have: exactly the recorded one where it is known. */
+static uint64_t wanted_bytes(const struct target *target, bool *ret_exact)
+{
+    *ret_exact = target->manifest_bytes != TRACE_UNKNOWN_U64;
+    if (*ret_exact && target->manifest_bytes >= target->need_bytes)
+        return target->manifest_bytes;
+    *ret_exact = false;
+    return target->need_bytes;
+}
+
+static int prepare_file(const struct target *target, int fd, bool existed,
+                        const struct conf *conf, struct prepare_report *report, struct diag *diag)
+{
+    bool exact;
+    uint64_t want = wanted_bytes(target, &exact);
+    struct stat st;
+    uint64_t have;
+    int err = 0;
+
+    if (fstat(fd, &st) != 0)
+        return diag_errno(diag, -errno, "%s", target->path);
+    if (!S_ISREG(st.st_mode))
+        return 0;
+    have = (uint64_t)st.st_size;
+    if (have == want || (have > want && !exact))
+        return 0;
+    if (existed && !conf->writes)
+        return diag_set(diag, -EEXIST,
+                        "%s exists with %llu bytes, the tape needs %llu: --prepare changes "
+                        "existing files only with --writes", target->path,
+                        (unsigned long long)have, (unsigned long long)want);
+    if (have > want) {
+        report->cut++;
+        return ftruncate(fd, (off_t)want) == 0 ? 0 : diag_errno(diag, -errno, "%s", target->path);
+    }
+    report->grown += existed;
+    if (target->sparse)
+        err = ftruncate(fd, (off_t)want) == 0 ? 0 : -errno;
+    else
+        err = write_range(fd, have, want, conf, target->file);
+    if (err == 0 && fsync(fd) != 0)
+        err = -errno;
+    report->bytes += want - have;
+    return err == 0 ? 0 : diag_errno(diag, err, "%s", target->path);
+}
+
+static int open_in(const struct target_set *set, const struct target *target, int flags)
+{
+    int fd;
+
+    if (target->root >= 0)
+        return beneath_open(set->roots[target->root].fd, target->relative, flags, target->mode,
+                            false);
+    fd = open(target->path, flags | O_CLOEXEC, target->mode);
+    return fd < 0 ? -errno : fd;
+}
+
+static int remove_made(const struct target_set *set, const struct target *target,
+                       const struct conf *conf, struct prepare_report *report, struct diag *diag)
+{
+    const char *name;
+    int dir, err = 0;
+
+    if (target->root < 0)
+        return 0;
+    dir = beneath_parent(set->roots[target->root].fd, target->relative, &name);
+    if (dir < 0)
+        return dir == -ENOENT ? 0 : diag_errno(diag, dir, "%s", target->path);
+    if (faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (!conf->writes)
+            err = diag_set(diag, -EEXIST, "%s exists, and the tape makes it itself: --prepare "
+                                          "removes it only with --writes", target->path);
+        else if (unlinkat(dir, name, target->plan_flags & PLAN_DIRECTORY ? AT_REMOVEDIR : 0) != 0 &&
+                 errno != ENOTEMPTY)
+            err = diag_errno(diag, -errno, "%s", target->path);
+        else
+            report->removed++;
+    }
+    close(dir);
+    return err;
+}
+
+static int prepare_directory(const struct target_set *set, const struct target *target,
+                             struct diag *diag)
+{
+    const char *name;
+    int dir, err = 0;
+
+    if (target->root < 0)
+        return 0;
+    dir = beneath_parent(set->roots[target->root].fd, target->relative, &name);
+    if (dir < 0)
+        return diag_errno(diag, dir, "%s", target->path);
+    if (mkdirat(dir, name, 0777) != 0 && errno != EEXIST)
+        err = diag_errno(diag, -errno, "%s", target->path);
+    close(dir);
+    return err;
+}
+
+static int prepare_one(const struct target_set *set, const struct target *target,
+                       const struct conf *conf, struct prepare_report *report, struct diag *diag)
+{
+    struct stat st;
+    int fd, err;
+    bool existed = true;
+
+    if (target->root >= 0) {
+        err = beneath_make_parents(set->roots[target->root].fd, target->relative);
+        if (err != 0)
+            return diag_errno(diag, err, "%s", target->path);
+    } else if (stat(target->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        return 0; /* a device has the size it has */
+    }
+    if (target->plan_flags & PLAN_MADE)
+        return remove_made(set, target, conf, report, diag);
+    if (target->plan_flags & PLAN_DIRECTORY)
+        return prepare_directory(set, target, diag);
+    fd = open_in(set, target, (conf->writes ? O_RDWR : O_RDONLY) | O_NONBLOCK);
+    if (fd == -ENOENT) {
+        existed = false;
+        fd = open_in(set, target, O_RDWR | O_CREAT | O_EXCL | O_NONBLOCK);
+    }
+    if (fd < 0)
+        return diag_errno(diag, fd, "%s", target->path);
+    report->made += !existed;
+    err = prepare_file(target, fd, existed, conf, report, diag);
+    close(fd);
+    return err;
+}
+
+int prepare(const struct target_set *set, const struct conf *conf,
+            struct prepare_report *ret_report, struct diag *diag)
+{
+    struct prepare_report report = {0};
+    int err = 0;
+
+    for (uint32_t i = 0; i < set->count && err == 0; i++) {
+        /* The direct and the buffered way to one file are neighbours. */
+        if (i > 0 && strcmp(set->items[i - 1].path, set->items[i].path) == 0)
+            continue;
+        err = prepare_one(set, &set->items[i], conf, &report, diag);
+    }
+    if (err != 0)
+        return err;
+    *ret_report = report;
+    return 0;
+}

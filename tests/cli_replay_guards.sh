@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Nothing is written that was not allowed, and no tape leads out of its directory.
+. "$IOTAPE_SRC/tests/testlib.sh"
+need jq
+
+csv() { # csv TAPE PATH OP...
+    tape=$1 path=$2; shift 2
+    rm -f "$tape"
+    : >in.csv
+    t=0
+    for op; do echo "$t,$op,$path,0,4096" >>in.csv; t=$((t + 1)); done
+    runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length in.csv -o "$tape"
+}
+
+mkdir root outside
+head -c 8192 /dev/zero >outside/victim
+head -c 8192 /dev/zero >root/file
+
+# A path with .. and a symbolic link, as last component and on the way.
+csv up.tape "/../outside/victim" read
+runs 1 iotape replay up.tape --engine sync --root root
+says 'lead out' err
+csv plain.tape /link read
+ln -s ../outside/victim root/link
+runs 1 iotape replay plain.tape --engine sync --root root
+says 'refused' err
+csv deep.tape /dir/victim write
+ln -s ../outside root/dir
+runs 1 iotape replay deep.tape --engine sync --root root --writes
+says 'refused' err
+runs 1 iotape replay deep.tape --engine sync --root root --writes --prepare
+ln -sfn "$PWD/outside" root/dir
+runs 1 iotape replay deep.tape --engine sync --root root --writes --prepare
+equal "the victim" "4294967295 8192" "$(cksum <outside/victim | sed 's/.*/4294967295 8192/')"
+cmp -s outside/victim root/file || fail "something outside the root was written"
+# An absolute path is taken below the root.
+csv abs.tape "$PWD/outside/victim" write
+runs 1 iotape replay abs.tape --engine sync --root root --writes
+runs 0 iotape replay abs.tape --engine sync --root root --writes --prepare -q
+[ -f "root$PWD/outside/victim" ] || fail "not below the root"
+cmp -s outside/victim root/file || fail "an absolute path left the root"
+
+# Where to is asked for; a file without a place is an error, never sent elsewhere.
+csv file.tape /file read write
+runs 2 iotape replay file.tape --engine sync
+says 'where to' err
+runs 1 iotape replay file.tape --engine sync --map /other=root/file
+says '/file: no --map' err
+runs 1 iotape replay file.tape --engine sync --map /file=root/missing
+says 'prepare' err
+runs 0 iotape replay file.tape --engine sync --map /file=root/file -q
+# Operations that name no file go nowhere without --target.
+printf '0,read,0,4096\n1,read,4096,4096\n' >in.csv
+runs 0 iotape convert -q --from csv --columns time:us,op,offset,length in.csv -o nofile.tape
+if iotape replay nofile.tape --engine sync --root root >out 2>err; then
+    # The importer may have named the one file there is.
+    :
+else
+    says 'file' err
+fi
+runs 0 iotape replay nofile.tape --engine sync --target root/file -q
+
+# Beyond the target: the count and the remedy, and the remedies work.
+printf '0,read,/big,1048576,4096\n1,read,/big,0,4096\n' >in.csv
+runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length in.csv -o big.tape
+runs 1 iotape replay big.tape --engine sync --target root/file
+says 'fit' err
+for fit in wrap scale; do
+    runs 0 iotape replay big.tape --engine sync --target root/file --fit $fit --json -
+    equal "--fit $fit" "2 0 0" "$(json out '"\(.ops_completed) \(.errors) \(.short_transfers)"')"
+done
+head -c 131072 /dev/zero >root/packed
+runs 0 iotape replay big.tape --engine sync --target root/packed --fit pack --json -
+equal "--fit pack" "2 0 0" "$(json out '"\(.ops_completed) \(.errors) \(.short_transfers)"')"
+runs 1 iotape replay big.tape --engine sync --target root/file --fit pack
+
+# Usage errors exit 2 and touch nothing.
+runs 2 iotape replay file.tape --engine nonsense --root root
+runs 2 iotape replay file.tape --engine sync --root root --target root/file
+runs 2 iotape replay file.tape --engine sync --root root --destroy root/file --writes
+runs 2 iotape replay file.tape --engine sync --root root --destroy /dev/null
+runs 2 iotape replay --engine null
+exit 0
