@@ -120,6 +120,8 @@ static const struct opt options[] = {
      .help = "everything as JSON; - is standard output, then nothing else is printed there"},
     {"csv", 0, OPT_STRING, AT(csv), .arg = "FILE", .help = "the matrix as CSV"},
     {"markdown", 0, OPT_STRING, AT(markdown), .arg = "FILE", .help = "the matrix for a mail"},
+    {"html", 0, OPT_STRING, AT(html), .arg = "FILE",
+     .help = "one page with plots (made by gnuplot; without it, without plots)"},
     {"quiet", 'q', OPT_FLAG, AT(quiet), .help = "no table and no progress; errors still show"},
     {"help", 'h', OPT_FLAG, AT(help), .help = "this text"},
     {"version", 'V', OPT_FLAG, AT(version), .help = "the version"},

@@ -52,7 +52,7 @@ int plot_new(struct plot **ret_plot, const char *name, unsigned int height, FILE
         return -ENOMEM;
     }
     fprintf(plot->script,
-            "set terminal svg size 720,%u dynamic name '%s' font 'sans,13'\n"
+            "set terminal svg size 540,%u dynamic name '%s' font 'sans,14'\n"
             "set encoding utf8\n"
             "set termoption noenhanced\n"
             "set border 3 lc rgb '#666666'\nset tics nomirror tc rgb '#333333'\n"

@@ -18,7 +18,7 @@ bool plot_possible(void);
 
 /*
  * Starts a plot: *ret_script takes gnuplot commands (terminal and output are set). name: a
- * word, unique in the page. height in pixels of a width of 720. -ENOMEM.
+ * word, unique in the page. height in pixels, of a width of 540. -ENOMEM.
  */
 struct plot;
 int plot_new(struct plot **ret_plot, const char *name, unsigned int height, FILE **ret_script);

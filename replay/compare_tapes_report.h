@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "replay/compare_grid.h"
 #include "replay/compare_tapes.h"
 
 /* Remarks a reader must know before believing a figure; called for each in turn. */
@@ -17,6 +18,13 @@ void tapes_remarks(const struct tapes *tapes, void (*each)(void *context, const 
                    void *context);
 /* 0, -ENOMEM or -EIO. bold: terminal headings. */
 int tapes_print(const struct tapes *tapes, FILE *out, bool bold);
+/* The parts of that text, for other forms. Grids: NULL without memory. */
+struct grid *tapes_sides_grid(const struct tapes *tapes);
+struct grid *tapes_groups_grid(const struct tapes *tapes); /* latency of matched ops */
+void tapes_print_about(const struct tapes *tapes, unsigned int which, FILE *out);
+void tapes_print_fidelity(const struct tapes *tapes, FILE *out);
+/* One self-contained page with plots. -errno with diag. */
+int tapes_html(const struct tapes *tapes, const char *path, struct diag *diag);
 /* A new reference, or NULL without memory. */
 json_t *tapes_json(const struct tapes *tapes);
 

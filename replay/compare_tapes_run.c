@@ -65,6 +65,8 @@ int tapes_run(const struct compare_conf *conf, enum compare_outcome *ret_outcome
                  : diag_set(diag, -ENOMEM, "not enough memory for the report");
     if (err == 0 && !conf->quiet && !to_stdout)
         err = tapes_print(&tapes, stdout, isatty(STDOUT_FILENO));
+    if (err == 0 && conf->html)
+        err = tapes_html(&tapes, conf->html, diag);
     if (err == 0 && conf->json)
         err = output_json(conf->json, report, diag);
     json_decref(report);

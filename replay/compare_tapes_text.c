@@ -12,11 +12,6 @@
 /* Rows shown of the streams and of the files: the busiest. JSON has them all. */
 #define SHOWN_GROUPS 8
 
-static const struct side *tape_side(const struct tapes *tapes, unsigned int which)
-{
-    return tapes->side[which];
-}
-
 /* B over A, or nothing where it would mean nothing. */
 static void cell_ratio(struct grid *grid, double a, double b)
 {
@@ -133,14 +128,13 @@ static void rows_of_depth(struct grid *grid, const struct side *a, const struct 
               b->depth_time.count ? b->depth_time.max : 0);
 }
 
-static int print_sides(const struct tapes *tapes, FILE *out, bool bold)
+struct grid *tapes_sides_grid(const struct tapes *tapes)
 {
-    const struct side *a = tape_side(tapes, 0), *b = tape_side(tapes, 1);
+    const struct side *a = tapes->side[0], *b = tapes->side[1];
     struct grid *grid = grid_new("lrrr");
-    int err;
 
     if (!grid)
-        return -ENOMEM;
+        return NULL;
     grid_cell(grid, "%s", "");
     grid_cell(grid, "A");
     grid_cell(grid, "B");
@@ -163,9 +157,7 @@ static int print_sides(const struct tapes *tapes, FILE *out, bool bold)
     rows_of_hist(grid, "response", &a->response, &b->response);
     rows_of_lag(grid, a, b);
     rows_of_depth(grid, a, b);
-    err = grid_print(grid, out, GRID_TEXT, bold);
-    grid_free(grid);
-    return err;
+    return grid;
 }
 
 static void print_error_line(FILE *out, const char *name, const struct curve_signed *curve)
@@ -221,13 +213,13 @@ static void print_unmatched(FILE *out, const char *what,
     fputs(unmatched->ops > 0 ? ")\n" : "\n", out);
 }
 
-static void print_fidelity(const struct tapes *tapes, FILE *out)
+void tapes_print_fidelity(const struct tapes *tapes, FILE *out)
 {
-    const struct side *a = tape_side(tapes, 0), *b = tape_side(tapes, 1);
+    const struct side *a = tapes->side[0], *b = tapes->side[1];
     const struct pairs *pairs = tapes->pairs;
     char text[UNITS_TEXT];
 
-    fprintf(out, "\nFidelity of B to A (matched by %s", tapes_how_names[tapes->how]);
+    fprintf(out, "Fidelity of B to A (matched by %s", tapes_how_names[tapes->how]);
     if (tapes->how == TAPES_CONTENT)
         fprintf(out, ", files by %s%s", tapes_files_names[tapes->files],
                 tapes->no_offsets ? ", without offsets" : "");
@@ -327,18 +319,12 @@ static void rows_of_groups(const struct tapes *tapes, struct grid *grid, char wh
     }
 }
 
-static int print_latency(const struct tapes *tapes, FILE *out, bool bold)
+struct grid *tapes_groups_grid(const struct tapes *tapes)
 {
-    struct grid *grid;
-    int err;
+    struct grid *grid = grid_new("lrrrrrrr");
 
-    if (tapes->pairs->latency_pairs == 0) {
-        fputs("\nLatency of matched ops: n/a, no pair with both completions exact\n", out);
-        return 0;
-    }
-    grid = grid_new("lrrrrrrr");
     if (!grid)
-        return -ENOMEM;
+        return NULL;
     grid_cell(grid, "Latency of matched ops");
     grid_cell(grid, "pairs");
     grid_cell(grid, "p50 A -> B");
@@ -350,13 +336,18 @@ static int print_latency(const struct tapes *tapes, FILE *out, bool bold)
     rows_of_groups(tapes, grid, 'k', &tapes->pairs->by_kind);
     rows_of_groups(tapes, grid, 's', &tapes->pairs->by_stream);
     rows_of_groups(tapes, grid, 'f', &tapes->pairs->by_file);
-    fputc('\n', out);
-    err = grid_print(grid, out, GRID_TEXT, bold);
+    return grid;
+}
+
+static int print_grid(struct grid *grid, FILE *out, bool bold)
+{
+    int err = grid ? grid_print(grid, out, GRID_TEXT, bold) : -ENOMEM;
+
     grid_free(grid);
     return err;
 }
 
-static void print_about(const struct tapes *tapes, unsigned int which, FILE *out)
+void tapes_print_about(const struct tapes *tapes, unsigned int which, FILE *out)
 {
     static const char *const keys[] = {TRACE_META_RESULT_OF, TRACE_META_SOURCE,
                                        TRACE_META_RECORDER, TRACE_META_KERNEL,
@@ -383,16 +374,20 @@ int tapes_print(const struct tapes *tapes, FILE *out, bool bold)
 {
     int err;
 
-    print_about(tapes, 0, out);
-    print_about(tapes, 1, out);
+    tapes_print_about(tapes, 0, out);
+    tapes_print_about(tapes, 1, out);
     tapes_remarks(tapes, print_remark, out);
     fputc('\n', out);
-    err = print_sides(tapes, out, bold);
+    err = print_grid(tapes_sides_grid(tapes), out, bold);
     if (err < 0)
         return err;
-    print_fidelity(tapes, out);
-    err = print_latency(tapes, out, bold);
-    if (err < 0)
-        return err;
-    return ferror(out) ? -EIO : 0;
+    fputc('\n', out);
+    tapes_print_fidelity(tapes, out);
+    if (tapes->pairs->latency_pairs == 0) {
+        fputs("\nLatency of matched ops: n/a, no pair with both completions exact\n", out);
+    } else {
+        fputc('\n', out);
+        err = print_grid(tapes_groups_grid(tapes), out, bold);
+    }
+    return err == 0 && ferror(out) ? -EIO : err;
 }

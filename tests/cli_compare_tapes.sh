@@ -64,3 +64,18 @@ says 'note: B is cut off' out
 
 # A report that cannot be written.
 runs 1 iotape compare -q a.tape b.tape --json /nonexistent/r.json
+
+# The page: one file, nothing fetched, plots with names; without gnuplot it says so and is whole.
+runs 0 iotape compare -q a.tape b.tape --html r.html
+says '<!DOCTYPE html>' r.html
+says '</html>' r.html
+! grep -Eq '<script|src=|https?://[^w]' r.html || fail "the page fetches something"
+if command -v gnuplot >/dev/null 2>&1; then
+    says '<svg role="img" aria-label="[^"]' r.html
+    equal 'ids met twice' '' "$(grep -o "id=['\"][^'\"]*" r.html | sort | uniq -d)"
+fi
+mkdir bare
+for p in iotape-compare; do ln -s "$(command -v $p)" bare/$p; done
+runs 0 env PATH="$PWD/bare" iotape-compare -q a.tape b.tape --html bare.html
+says 'No plots: gnuplot is not installed' bare.html
+! grep -q '<svg' bare.html || fail "plots without gnuplot"
