@@ -189,7 +189,7 @@ int dump_tape(struct trace_reader *reader, const struct filter_conf *conf, FILE 
         err = input_interrupted() ? diag_set(diag, -EINTR, "interrupted")
                                   : dump_ops(reader, &filter, first_ns, out, ops, count);
         if (err == 0 && ferror(out))
-            err = diag_errno(diag, -EIO, "standard output");
+            err = diag_errno(diag, errno == EPIPE ? -EPIPE : -EIO, "standard output");
     }
     if (err >= 0 && fflush(out) == EOF)
         err = diag_errno(diag, -errno, "standard output");

@@ -140,7 +140,7 @@ static void add_totals(struct to_tape *state, const struct trace_op *op)
     entry->ops++;
     if (!trace_op_has_range(op->kind))
         return;
-    entry->bytes += op->length;
+    entry->bytes += trace_op_bytes(op);
     if (op->offset != TRACE_UNKNOWN_U64 && op->length &&
         op->offset + op->length > entry->max_end)
         entry->max_end = op->offset + op->length;

@@ -11,6 +11,7 @@
 #include "convert/operands.h"
 #include "convert/pipeline.h"
 #include "convert/sniff.h"
+#include "convert/unpack.h"
 
 static int temp_write(void *context, const void *buffer, size_t bytes)
 {
@@ -80,6 +81,24 @@ static int import_to_temp(struct view *view, const struct convert_conf *conf,
     return err < 0 ? err : trace_reader_open(&view->reader, &source, diag);
 }
 
+/* A file that the tape reader can open itself: not compressed, not a pipe. */
+static bool is_plain(const char *path)
+{
+    struct diag quiet = DIAG_INIT;
+    struct unpack *unpack;
+    const uint8_t *head;
+    int64_t length;
+    bool plain;
+
+    if (!strcmp(path, "-") || unpack_open_path(&unpack, path, &quiet) < 0)
+        return false;
+    plain = unpack_is_seekable(unpack);
+    length = plain ? unpack_head(unpack, &head) : -1;
+    plain = length >= 0 && !unpack_head_is_packed(head, (size_t)length);
+    unpack_free(unpack);
+    return plain;
+}
+
 int view_open(struct view *view, const struct convert_conf *conf, char *const *words,
               int word_count, struct diag *diag)
 {
@@ -108,17 +127,13 @@ int view_open(struct view *view, const struct convert_conf *conf, char *const *w
     if (err == 0 && !importer)
         err = sniff_input(operands.inputs.items[sniffed], &importer, diag);
     if (err == 0 && !strcmp(importer->name, "tape") && operands.inputs.count == 1 &&
-        strcmp(words[0], "-")) {
+        is_plain(words[0])) {
         view->format = "tape";
         err = trace_reader_open_path(&view->reader, words[0], diag);
-        /* A compressed tape is not one that the reader knows: it is imported. */
-        if (err == -EBADMSG || err == -EPROTONOSUPPORT)
-            goto out;
     } else if (err == 0) {
         input_park(operands.inputs.items[sniffed]);
         err = import_to_temp(view, conf, &operands, diag);
     }
-out:
     operands_release(&operands);
     return err < 0 ? diag_errno(diag, err, "%s", words[0]) : 0;
 }

@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Compressed, packed, piped and several inputs.
+. "$IOTAPE_SRC/tests/testlib.sh"
+need jq gzip xz zstd bzip2 tar
+csv=$IOTAPE_SRC/tests/samples/csv.in
+runs 0 iotape-convert dump "$csv"
+mv out want
+# same NAME...: converts to the same ops
+same() {
+    runs 0 iotape-convert "$@" -o s.tape
+    runs 0 iotape-convert dump s.tape
+    cmp -s out want || { diff out want >&2; fail "$*: other ops"; }
+}
+gzip -c "$csv" >t.gz
+xz -c "$csv" >t.xz
+zstd -q -c "$csv" >t.zst
+bzip2 -c "$csv" >t.bz2
+for f in t.gz t.xz t.zst t.bz2; do
+    same $f
+    iotape-convert - -o p.tape -q <$f || fail "$f from standard input"
+    iotape-convert dump p.tape | cmp -s - want || fail "$f from standard input: other ops"
+done
+# two gzip members are one file
+{ head -n 4 "$csv" | gzip -c; tail -n +5 "$csv" | gzip -c; } >two.gz
+same two.gz
+# cut compressed data is an error with the file's name
+head -c $(($(wc -c <t.gz) - 12)) t.gz >cut.gz
+runs 1 iotape-convert cut.gz -o c.tape
+says 'cut.gz: cannot be decompressed' err
+ls | grep -q c.tape && fail "an output was left"
+
+# members of a tar: one input each, compressed ones too; also from a pipe
+mkdir -p d
+printf 'time_ms,op,offset,length\n0,read,0,512\n10,read,512,512\n' >d/a.csv
+printf 'time_ms,op,offset,length\n5,write,0,4096\n' | gzip -c >d/b.csv.gz
+tar cf t.tar d
+gzip -c t.tar >t.tar.gz
+for f in t.tar t.tar.gz; do
+    runs 0 iotape-convert $f -o m.tape --report-json r.json
+    equal "$f inputs" 2 "$(json r.json '.inputs | length')"
+    iotape-convert dump m.tape | awk 'NR > 1 { print $1, $2 }' >got
+    printf '0.000000000 read\n0.005000000 write\n0.010000000 read\n' | cmp -s - got || { cat got >&2; fail "$f: other ops"; }
+done
+cat t.tar | iotape-convert - -o m2.tape -q || fail "a tar from a pipe"
+cmp m.tape m2.tape || fail "a tar from a pipe gives another tape"
+
+# several inputs: by time, shifted, aligned; of different formats: refused
+iotape-convert d/a.csv d/b.csv.gz -o m3.tape -q || fail "two inputs"
+iotape-convert dump m3.tape | awk 'NR > 1 { print $1, $2 }' | cmp -s - got || fail "two inputs: not by time"
+iotape-convert d/a.csv d/b.csv.gz -o m4.tape -q --shift 2:2ms || fail "--shift"
+equal shifted 0.007000000 "$(iotape-convert dump m4.tape --op write | awk 'NR == 2 { print $1 }')"
+iotape-convert d/a.csv d/b.csv.gz -o m5.tape -q --align start || fail "--align"
+equal aligned 0.000000000 "$(iotape-convert dump m5.tape --op write | awk 'NR == 2 { print $1 }')"
+runs 1 iotape-convert d/a.csv m3.tape -o m6.tape
+says 'is csv but m3.tape is tape' err
+# tapes that know the wall clock meet by it
+printf 'time_s,op,offset,length\n1000,read,0,512\n1002,read,0,512\n' >w1.csv
+printf 'time_s,op,offset,length\n1001,write,0,512\n' >w2.csv
+for n in 1 2; do runs 0 iotape-convert w$n.csv -o w$n.tape --epoch unix; done
+equal wall 1000000000000 "$(iotape-convert info w1.tape --json | jq -r .meta.start_wall_ns)"
+runs 0 iotape-convert w1.tape w2.tape -o w.tape
+iotape-convert dump w.tape | awk 'NR > 1 { print $1, $2 }' >got
+printf '0.000000000 read\n1.000000000 write\n2.000000000 read\n' | cmp -s - got || { cat got >&2; fail "tapes did not meet by their clocks"; }
+equal "wall of the merge" 1000000000000 "$(iotape-convert info w.tape --json | jq -r .meta.start_wall_ns)"
+runs 0 iotape-convert w1.tape -o later.tape --time 1s..
+equal "wall after --time" 1002000000000 "$(iotape-convert info later.tape --json | jq -r .meta.start_wall_ns)"
+
+# tables of other shapes
+printf 'R;8;16;1.5\nW;0;8;2.25\n' >t.txt
+runs 0 iotape-convert t.txt -o x.tape --from csv --columns 'op,offset:sector,length:sector,time:ms'
+iotape-convert dump x.tape | awk 'NR > 1 { print $1, $2, $4, $5 }' >got
+printf '0.000000000 read 4096 8192\n0.000750000 write 0 4096\n' | cmp -s - got || { cat got >&2; fail "semicolons"; }
+printf '0 100 4 1\n1 200 8 0\n' >t.txt
+runs 0 iotape-convert t.txt -o x.tape --from csv:read=0,write=1 --columns 'op,offset:4k,length:sector,time' --time-unit us
+iotape-convert dump x.tape | awk 'NR > 1 { print $1, $2, $4, $5 }' >got
+printf '0.000000000 write 819200 4096\n0.000001000 read 409600 2048\n' | cmp -s - got || { cat got >&2; fail "blanks"; }
+# 18 digits, every one of them
+printf 'Timestamp,Type,Offset,Size\n128166372003061629,Read,0,512\n128166372003061630,Write,0,512\n' >t.txt
+runs 0 iotape-convert t.txt -o x.tape --from csv --epoch windows
+equal "100 ns" 0.000000100 "$(iotape-convert dump x.tape | awk 'NR == 3 { print $1 }')"
+equal "1601 to 1970" 1172163600306162900 "$(iotape-convert info x.tape --json | jq -r .meta.start_wall_ns)"
+# a line far longer than any buffer
+{ printf 'time_s,op,offset,length,-\n0,read,0,512,'; head -c 3000000 /dev/zero | tr '\0' x; printf '\n1,read,0,512,y\n'; } >long.csv
+runs 0 iotape-convert long.csv -o x.tape
+says '2 ops found' out
+exit 0

@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Bytes are those that moved: what a call returned, where that is known.
+# info: its figures against ops whose every figure is known.
+. "$IOTAPE_SRC/tests/testlib.sh"
+need jq
+C=iotape-convert
+cat >t.csv <<'END'
+issue_ns,op,file,offset,length,result,latency_ns,pid,batch,flags,arg
+-5000,open,/a,,0,3,,1,,,66
+0,read,/a,0,4096,4096,1000,1,7,direct,
+0,read,/a,4096,4096,4096,3000,1,7,direct,
+500,write,/b,1048576,8192,-28,2000,2,,,
+2000000500,read,/a,8192,4096,100,1000,1,,,
+2000001500,write,/b,1056768,4096,4096,500,2,,preflush,
+2000002000,fsync,/b,,0,0,9000,2,,,
+2000002500,discard,/b,0,65536,,,2,,,
+2000002600,flush,/c,,0,,,,,,
+2000009000,close,/a,,0,0,,1,,,
+END
+runs 0 $C t.csv -o t.tape -q
+for way in t.tape t.csv; do
+    runs 0 $C info $way --json
+    is() { equal "$way: $1" "$2" "$(json out "$1")"; }
+    is .ops 10
+    is .by_op.read.count 3
+    is .by_op.read.bytes 8292
+    is .by_op.write.count 2
+    is .by_op.write.bytes 4096
+    is .by_op.fsync.count 1
+    is .by_op.discard.bytes 65536
+    is .by_op.flush.count 1
+    is .by_op.open.bytes 0
+    is .by_op.fdatasync.count 0
+    is .duration_ns 2000002600
+    is .min_offset 0
+    is .max_end 1060864
+    is .files 3
+    is .streams 2
+    is .lost 0
+    is .normalised true
+    is .truncated false
+    is .damage.blocks 0
+    is .errors 1
+    is .short_transfers 1
+    is .direct 2
+    is .sequential_reads 2
+    is .sequential_writes 0
+    is .working_set_bytes.read 12288
+    is .working_set_bytes.write 12288
+    is .working_set_bytes.touched 24576
+    is .working_set_bytes.exact true
+    is .depth.max 3
+    is .latency_ns.read.count 3
+    is .latency_ns.read.max 3000
+    is .latency_ns.sync.p50 9000
+    is .latency_unknown 2
+    is .largest_gap_ns 2000000000
+    is .largest_gap_at_ns 500
+    is .gaps_above_1s 1
+    is .batches 1
+    is .largest_batch 2
+    is '.hot_files[0].path' /a
+    is '.hot_files[0].ops' 5
+done
+equal format csv "$(json out .format)"
+runs 0 $C info t.tape
+says '10 ops in 2\.00 s' out
+says 'read +3 +30\.0%' out
+# headers alone say the same counts
+runs 0 $C info t.tape --json --quick
+for k in .ops .by_op.read.count .by_op.write.bytes .duration_ns .min_offset .max_end .files .streams; do
+    $C info t.tape --json >full
+    equal "--quick $k" "$(json full $k)" "$(json out $k)"
+done
+equal "--quick leaves out" null "$(json out .depth)"
+# many ops: still the same counts, and the working set within 2 percent of 262,144 blocks
+runs 0 $C --from synth 'rw=randread,random=once,size=1g,bs=4k,rate=100000' -o big.tape -q
+runs 0 $C info big.tape --json
+mv out full
+runs 0 $C info big.tape --json --quick
+for k in .ops .by_op.read.count .by_op.read.bytes .duration_ns .min_offset .max_end; do
+    equal "--quick $k" "$(json full $k)" "$(json out $k)"
+done
+equal exact false "$(json full .working_set_bytes.exact)"
+set=$(json full .working_set_bytes.read)
+[ $set -gt 1052266987 ] && [ $set -lt 1095216660 ] || fail "working set $set, expected about 1073741824"
+# damage is said, with what it cost
+size=$(stat -c %s big.tape)
+head -c $((size / 2)) big.tape >cut.tape
+runs 0 $C info cut.tape --json
+equal truncated true "$(json out .truncated)"
+# no tape at all
+runs 1 $C info nowhere
+runs 2 $C info
+runs 2 $C info t.tape --nonsense
+: >empty
+runs 1 $C info empty
+says 'empty' err
+exit 0
