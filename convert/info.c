@@ -135,8 +135,10 @@ static int add_transfer(struct info *info, const struct trace_op *op)
     *(write ? &file->written_bytes : &file->read_bytes) += trace_op_bytes(op);
     if (op->offset == TRACE_UNKNOWN_U64)
         return 0;
-    if (file->ops && op->offset == (write ? file->write_end : file->read_end))
+    if ((write ? file->has_written : file->has_read) &&
+        op->offset == (write ? file->write_end : file->read_end))
         *(write ? &info->sequential_writes : &info->sequential_reads) += 1;
+    *(write ? &file->has_written : &file->has_read) = true;
     *(write ? &file->write_end : &file->read_end) = op->offset + op->length;
     workset_add(write ? &info->write_set : &info->read_set, op->file, op->offset, op->length);
     workset_add(&info->touched_set, op->file, op->offset, op->length);

@@ -22,6 +22,7 @@ extern const struct opt dump_opts[];
 
 struct info_file {
     uint64_t ops, read_bytes, written_bytes;
+    bool has_read, has_written;
     uint64_t read_end, write_end; /* where the last one ended */
 };
 
