@@ -104,6 +104,7 @@ static double number_at(const json_t *object, const char *path)
 
 void metrics_read(const json_t *report, double *value)
 {
+    const char *clock = json_string_value(json_object_get(report, "clock"));
     double plain = number_at(report, "duration_ns");
     double whole = number_at(report, "duration_with_flush_ns"), share;
     int i;
@@ -114,6 +115,9 @@ void metrics_read(const json_t *report, double *value)
     value[METRIC_IOPS] = number_at(report, "iops") * share;
     value[METRIC_BANDWIDTH] = number_at(report, "bytes_per_s") * share;
     value[METRIC_DURATION] = whole > 0 ? whole : plain;
+    /* What simulating costs says nothing of what is simulated. */
+    if (clock && strcmp(clock, "simulated") == 0)
+        value[METRIC_CPU_USER] = value[METRIC_CPU_SYS] = value[METRIC_CTX_SWITCHES] = NAN;
     value[METRIC_CPU] = value[METRIC_CPU_USER] + value[METRIC_CPU_SYS];
 }
 

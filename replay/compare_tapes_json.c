@@ -241,7 +241,10 @@ static json_t *json_of_fidelity(const struct tapes *tapes)
                         timed ? json_of_signed(&pairs->issue_error) : json_null());
     json_object_set_new(object, "due_error_ns",
                         timed ? json_of_signed(&pairs->due_error) : json_null());
-    json_object_set_new(object, "gap", json_of_distance(&a->gap, &b->gap));
+    json_object_set_new(object, "gap",
+                        tapes->no_times[0] || tapes->no_times[1]
+                            ? json_null()
+                            : json_of_distance(&a->gap, &b->gap));
     json_object_set_new(object, "size", json_of_distance(&a->size, &b->size));
     json_object_set_new(object, "depth", json_of_distance(&a->depth_time, &b->depth_time));
     json_object_set_new(object, "overtaken", json_count(pairs->overtaken));

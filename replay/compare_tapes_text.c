@@ -29,14 +29,13 @@ static void row_count(struct grid *grid, const char *name, uint64_t a, uint64_t 
     cell_ratio(grid, (double)a, (double)b);
 }
 
-static void row_size(struct grid *grid, const char *name, uint64_t a, uint64_t b,
-                     const char *per)
+static void row_size(struct grid *grid, const char *name, uint64_t a, uint64_t b)
 {
     char text[UNITS_TEXT];
 
     grid_cell(grid, "%s", name);
-    grid_cell(grid, "%s%s", units_size(a, text), per);
-    grid_cell(grid, "%s%s", units_size(b, text), per);
+    grid_cell(grid, "%s", units_size(a, text));
+    grid_cell(grid, "%s", units_size(b, text));
     cell_ratio(grid, (double)a, (double)b);
 }
 
@@ -118,14 +117,57 @@ static void rows_of_kinds(struct grid *grid, const struct side *a, const struct 
 
 static void rows_of_depth(struct grid *grid, const struct side *a, const struct side *b)
 {
+    const struct side *const side[2] = {a, b};
+    unsigned int i;
+
     if (a->depth_time.count == 0 && b->depth_time.count == 0)
         return;
     grid_cell(grid, "depth mean");
-    grid_cell(grid, "%.2f", hist_mean(&a->depth_time));
-    grid_cell(grid, "%.2f", hist_mean(&b->depth_time));
+    for (i = 0; i < 2; i++)
+        if (side[i]->depth_time.count > 0)
+            grid_cell(grid, "%.2f", hist_mean(&side[i]->depth_time));
+        else
+            grid_cell(grid, "n/a");
     cell_ratio(grid, hist_mean(&a->depth_time), hist_mean(&b->depth_time));
-    row_count(grid, "depth max", a->depth_time.count ? a->depth_time.max : 0,
-              b->depth_time.count ? b->depth_time.max : 0);
+    grid_end_row(grid);
+    grid_cell(grid, "depth max");
+    for (i = 0; i < 2; i++)
+        if (side[i]->depth_time.count > 0)
+            grid_cell(grid, "%" PRIu64, side[i]->depth_time.max);
+        else
+            grid_cell(grid, "n/a");
+    grid_end_row(grid);
+}
+
+/* A tape without times has no duration and no rates. */
+static void rows_of_rates(struct grid *grid, const struct tapes *tapes)
+{
+    const struct side *a = tapes->side[0], *b = tapes->side[1];
+    double rate[2] = {side_per_s(a, a->io_ops), side_per_s(b, b->io_ops)};
+    char text[UNITS_TEXT];
+    unsigned int i;
+
+    row_time(grid, "duration", (double)side_duration_ns(a),
+             a->io_ops > 0 && !tapes->no_times[0], (double)side_duration_ns(b),
+             b->io_ops > 0 && !tapes->no_times[1]);
+    grid_cell(grid, "I/O ops a second");
+    for (i = 0; i < 2; i++)
+        if (rate[i] > 0)
+            grid_cell(grid, "%.0f", rate[i]);
+        else
+            grid_cell(grid, "n/a");
+    cell_ratio(grid, rate[0], rate[1]);
+    grid_end_row(grid);
+    rate[0] = side_per_s(a, a->bytes);
+    rate[1] = side_per_s(b, b->bytes);
+    grid_cell(grid, "bytes a second");
+    for (i = 0; i < 2; i++)
+        if (rate[i] > 0)
+            grid_cell(grid, "%s/s", units_size((uint64_t)rate[i], text));
+        else
+            grid_cell(grid, "n/a");
+    cell_ratio(grid, rate[0], rate[1]);
+    grid_end_row(grid);
 }
 
 struct grid *tapes_sides_grid(const struct tapes *tapes)
@@ -141,13 +183,8 @@ struct grid *tapes_sides_grid(const struct tapes *tapes)
     grid_cell(grid, "B/A");
     row_count(grid, "ops", a->ops, b->ops);
     rows_of_kinds(grid, a, b);
-    row_size(grid, "bytes", a->bytes, b->bytes, "");
-    row_time(grid, "duration", (double)side_duration_ns(a), a->io_ops > 0,
-             (double)side_duration_ns(b), b->io_ops > 0);
-    row_count(grid, "I/O ops a second", (uint64_t)side_per_s(a, a->io_ops),
-              (uint64_t)side_per_s(b, b->io_ops));
-    row_size(grid, "bytes a second", (uint64_t)side_per_s(a, a->bytes),
-             (uint64_t)side_per_s(b, b->bytes), "/s");
+    row_size(grid, "bytes", a->bytes, b->bytes);
+    rows_of_rates(grid, tapes);
     row_count(grid, "errors", a->errors, b->errors);
     row_count(grid, "short transfers", a->shorts, b->shorts);
     row_count(grid, "exact completions", a->exact, b->exact);
@@ -240,7 +277,10 @@ void tapes_print_fidelity(const struct tapes *tapes, FILE *out)
         print_error_line(out, "issue-time error", &pairs->issue_error);
     if (pairs->due_pairs > 0 && !tapes->asap)
         print_error_line(out, "due-time error", &pairs->due_error);
-    print_distance(out, "gaps", &a->gap, &b->gap, 't');
+    if (tapes->no_times[0] || tapes->no_times[1])
+        fprintf(out, "  %-18s  n/a: a tape cannot tell times\n", "gaps");
+    else
+        print_distance(out, "gaps", &a->gap, &b->gap, 't');
     print_distance(out, "sizes", &a->size, &b->size, 's');
     print_distance(out, "depth", &a->depth_time, &b->depth_time, 'n');
     fprintf(out, "  %-18s  %" PRIu64 " ops issued after one that A issued later", "order",
