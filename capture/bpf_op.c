@@ -9,6 +9,7 @@
 enum {
     RESTART_FIRST = 512, /* ERESTARTSYS ... ERESTART_RESTARTBLOCK: the kernel's own */
     RESTART_LAST = 516,
+    TRANSFER_MAX = 0x7ffff000, /* the kernel cuts every call to this */
     URING_FSYNC_DATA = 1,
     ADVICE_WILLNEED = 3,
     RWF_HIPRI_BIT = 0x1,
@@ -161,6 +162,9 @@ bool bpf_op_fill(const struct bpf_event_op *event, struct trace_op *ret_op)
         return false;
     if (kind_has_offset(op.kind))
         op.offset = event->offset;
+    if ((op.kind == TRACE_READ || op.kind == TRACE_WRITE || op.kind == TRACE_COPY) &&
+        op.length > TRANSFER_MAX)
+        op.length = TRANSFER_MAX;
     op.flags = flags_of_bits(event->head.flags);
     if (op.kind == TRACE_READ || op.kind == TRACE_WRITE)
         op.flags |= flags_of_file(event->file_flags, op.kind) | flags_of_call(event->call_flags);
