@@ -193,6 +193,30 @@ static int choose_recorder(struct capture *capture)
     return capture->recorder->accepts(&options->session.scope, &capture->diag);
 }
 
+/* Gone, or a zombie that its parent has not collected. */
+static bool process_gone(pid_t pid)
+{
+    char path[64], line[512], *after;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (!file)
+        return true;
+    after = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+    fclose(file);
+    return !after || strlen(after) < 3 || after[2] == 'Z' || after[2] == 'X';
+}
+
+/* All that --pid named have ended. */
+static bool pids_gone(const struct capture_scope *scope)
+{
+    for (size_t i = 0; i < scope->pid_count; i++)
+        if (!process_gone(scope->pids[i]))
+            return false;
+    return scope->pid_count > 0;
+}
+
 /* Why recording should end now, or NULL. */
 static const char *ended(struct capture *capture, uint64_t now)
 {
@@ -217,6 +241,8 @@ static const char *ended(struct capture *capture, uint64_t now)
     if (end_count > 1 || (end_count == 1 && !(command && end_from_terminal && !target->ended)))
         return "signal";
     if (capture->options.duration_ns && now - capture->start_ns >= capture->options.duration_ns)
+        return "clean";
+    if (pids_gone(&capture->options.session.scope))
         return "clean";
     return NULL;
 }
