@@ -27,7 +27,7 @@ static int parse_rotate(const struct opt *opt, void *conf, const char *text, str
 #define AT(field) offsetof(struct options, field)
 
 static const struct opt table[] = {
-    {.type = OPT_HEADING, .help = "What to record (one of these, or -- CMD):"},
+    {.type = OPT_HEADING, .help = "What to record (one of these, or -- CMD)"},
     {"pid", 'p', OPT_LIST, AT(pids), .arg = "N",
      .help = "a running process, its threads and later children; may be repeated"},
     {"cgroup", 0, OPT_STRING, AT(cgroup), .arg = "DIR", .help = "every process of a cgroup v2"},
@@ -36,7 +36,7 @@ static const struct opt table[] = {
      .help = "with --system: only processes of this name"},
     {"device", 0, OPT_LIST, AT(devices), .arg = "DEV",
      .help = "the requests of a block device; may be repeated"},
-    {.type = OPT_HEADING, .help = "How:"},
+    {.type = OPT_HEADING, .help = "How"},
     {"recorder", 'r', OPT_STRING, AT(recorder), .arg = "NAME",
      .help = "which recorder; without it the first that can run: bpf, preload (block for "
              "--device)"},
@@ -54,7 +54,7 @@ static const struct opt table[] = {
      .max = UINT64_C(1) << 30, .help = "event memory for each thread (preload) or CPU"},
     {"anonymise", 0, OPT_FLAG, AT(anonymise),
      .help = "replace the names in paths by keyed hashes while recording"},
-    {.type = OPT_HEADING, .help = "How long:"},
+    {.type = OPT_HEADING, .help = "How long"},
     {"duration", 'd', OPT_TIME, AT(duration_ns), .arg = "TIME",
      .help = "stop recording after this long; the command runs on"},
     {"max-size", 0, OPT_SIZE, AT(max_bytes), .arg = "SIZE",
@@ -67,7 +67,7 @@ static const struct opt table[] = {
      .help = "with --ring: memory for it"},
     {"trigger", 0, OPT_STRING, AT(trigger), .arg = "CMD",
      .help = "with --ring: a shell command; whenever it exits with 0 the ring is written"},
-    {.type = OPT_HEADING, .help = "Other:"},
+    {.type = OPT_HEADING, .help = "Other"},
     {"quiet", 'q', OPT_FLAG, AT(quiet), .help = "no progress, notes or summary"},
     {"help", 'h', OPT_FLAG, AT(help), .help = "this text"},
     {"version", 'V', OPT_FLAG, AT(version), .help = "the version"},

@@ -398,11 +398,21 @@ static int preload_stop(void *state)
 const struct recorder recorder_preload = {
     .name = "preload",
     .summary = "a shim in the program's own process (LD_PRELOAD); needs no rights",
-    .help = "Sees what dynamically linked programs do through libc: read, write and their "
-            "vectored and positioned forms, open, close, fsync, fallocate, rename and the like, "
-            "through fork, exec and threads.",
-    .issue_seen = {[TRACE_API_SYNC] = SEES_EXACT, [TRACE_API_VECTORED] = SEES_EXACT},
-    .completion_seen = {[TRACE_API_SYNC] = SEES_EXACT, [TRACE_API_VECTORED] = SEES_EXACT},
+    .help = "Sees what dynamically linked programs do through libc and libaio: read, write and "
+            "their vectored and positioned forms, libaio, POSIX aio, stdio, open, close, fsync, "
+            "fallocate, rename and the like, through fork, exec and threads. stdio's own reads "
+            "and writes are derived from its buffers and marked so. Mappings are noted, what is "
+            "loaded and stored through them is not seen.",
+    .issue_seen = {[TRACE_API_SYNC] = SEES_EXACT,
+                   [TRACE_API_VECTORED] = SEES_EXACT,
+                   [TRACE_API_LIBAIO] = SEES_EXACT,
+                   [TRACE_API_POSIX_AIO] = SEES_EXACT,
+                   [TRACE_API_STDIO] = SEES_DERIVED},
+    .completion_seen = {[TRACE_API_SYNC] = SEES_EXACT,
+                        [TRACE_API_VECTORED] = SEES_EXACT,
+                        [TRACE_API_LIBAIO] = SEES_UPPER,
+                        [TRACE_API_POSIX_AIO] = SEES_UPPER,
+                        [TRACE_API_STDIO] = SEES_UPPER},
     .probe = preload_probe,
     .accepts = preload_accepts,
     .open = preload_open,
