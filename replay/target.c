@@ -147,6 +147,10 @@ static int roots_open(struct target_set *set, const struct conf *conf, struct di
 {
     int err = 0;
 
+    /* --prepare makes what is missing, its own root first; its parent is the user's. */
+    if (conf->root != NULL && conf->prepare && !conf->plan && mkdir(conf->root, 0777) != 0 &&
+        errno != EEXIST)
+        return diag_errno(diag, -errno, "%s", conf->root);
     if (conf->clones != 0)
         err = clone_roots(set, conf, diag);
     else if (conf->root != NULL)
