@@ -44,12 +44,19 @@ struct worker {
 
 /* ---- choosing --------------------------------------------------------------------------- */
 
-/* The next operation of the ring, or NULL. Notes whether the decoder is behind. */
+/*
+ * The next operation of the ring, or NULL. Notes whether the decoder is behind. Simulated time
+ * stands still while the decoder works: what is issued must not depend on how quick it is.
+ */
 static struct prepared *ring_next(struct worker *w)
 {
-    if (ring_ready(w->ring, w->head, &w->tail) == 0) {
-        w->ring_empty = true;
-        return NULL;
+    while (ring_ready(w->ring, w->head, &w->tail) == 0) {
+        if (!w->simulated || ring_finished(w->ring, w->head)) {
+            w->ring_empty = true;
+            return NULL;
+        }
+        ring_release(w->ring, w->head);
+        sched_yield();
     }
     w->ring_empty = false;
     return &w->ring->ops[w->head & w->ring->mask];
