@@ -14,7 +14,7 @@
 
 struct numbers_writer {
     struct part_packer *packer;
-    bool small;
+    enum numbers_effort effort;
     struct buf bytes; /* of a part being made */
     struct buf bits;
     /* The different numbers, when there are few enough: a hash of their places in dict. */
@@ -24,14 +24,14 @@ struct numbers_writer {
     uint16_t slots[DICT_SLOTS]; /* place + 1 */
 };
 
-struct numbers_writer *numbers_writer_new(struct part_packer *packer, bool small)
+struct numbers_writer *numbers_writer_new(struct part_packer *packer, enum numbers_effort effort)
 {
     struct numbers_writer *writer = calloc(1, sizeof(*writer));
 
     if (!writer)
         return NULL;
     writer->packer = packer;
-    writer->small = small;
+    writer->effort = effort;
     return writer;
 }
 
@@ -144,8 +144,10 @@ static void dict_sort(struct numbers_writer *writer)
 
 static enum part_effort effort_of(const struct numbers_writer *writer, enum number_coder coder)
 {
-    if (writer->small)
+    if (writer->effort == NUMBERS_SMALL)
         return PART_TRY;
+    if (writer->effort == NUMBERS_QUICK)
+        return PART_STORE;
     return coder == NUMBER_CLASSES ? PART_LITERALS : PART_MATCHES;
 }
 
@@ -335,8 +337,12 @@ enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *
     if ((most - least) >> PACKED_BITS_MAX == 0)
         choice_offer(&best, NUMBER_PACKED,
                      count * (64 - (unsigned int)__builtin_clzll(most - least)) + 32);
+    if (writer->effort == NUMBERS_QUICK) {
+        *ret_cost = best.cost;
+        return best.coder;
+    }
     few = dict_make(writer, numbers, count);
-    if (!writer->small) {
+    if (writer->effort == NUMBERS_USUAL) {
         choice_offer(&best, NUMBER_CLASSES, class_cost(numbers, count));
         if (few)
             choice_offer(&best, NUMBER_DICT, dict_cost(writer, count));

@@ -19,12 +19,17 @@ enum number_coder {
     NUMBER_CODER_COUNT
 };
 
+enum numbers_effort {
+    NUMBERS_QUICK, /* packed bits, nothing deflated: for files that are soon read back */
+    NUMBERS_USUAL, /* by frequencies */
+    NUMBERS_SMALL, /* a sample coded in every way */
+};
+
 struct numbers_writer; /* scratch memory; one a thread */
 
-struct numbers_writer *numbers_writer_new(struct part_packer *packer, bool small);
+struct numbers_writer *numbers_writer_new(struct part_packer *packer, enum numbers_effort effort);
 void numbers_writer_free(struct numbers_writer *writer);
-/* The coder to use, and in *ret_cost about how many bits it takes for all count. small codes a
- * sample in every way; else it goes by frequencies. */
+/* The coder to use, and in *ret_cost about how many bits it takes for all count. */
 enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *numbers,
                                  size_t count, uint64_t *ret_cost);
 /* Appends the numbers. coder must have been chosen for them. */

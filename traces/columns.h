@@ -6,7 +6,7 @@
 #ifndef TRACES_COLUMNS_H
 #define TRACES_COLUMNS_H
 
-#include "traces/buf.h"
+#include "traces/column.h"
 #include "traces/trace.h"
 
 /* The numbers are part of the format. A column stands after those it is predicted from. */
@@ -34,7 +34,8 @@ enum column_id {
 
 struct columns_writer; /* one a thread */
 
-struct columns_writer *columns_writer_new(int level, bool small, bool result);
+/* level: zlib's. result: the columns of result tapes are kept. */
+struct columns_writer *columns_writer_new(int level, enum numbers_effort effort, bool result);
 void columns_writer_free(struct columns_writer *writer);
 /* Appends the payload of a block of count (1 .. BLOCK_OPS_MAX) operations to out;
  * *ret_raw_bytes is what its deflated parts take unpacked. -ENOMEM. */

@@ -28,7 +28,7 @@ struct columns_reader {
     struct part_arena arena;
     struct column columns[COLUMN_COUNT];
     unsigned int column_count;
-    struct predict_ends ends; /* only the offset column has them */
+    struct predict_ends *ends[COLUMN_COUNT];
     uint32_t left, done;      /* operations of the block */
     uint32_t files, streams;
     uint64_t residuals[PIECE_OPS];
@@ -55,9 +55,23 @@ void columns_reader_free(struct columns_reader *reader)
 {
     if (!reader)
         return;
+    for (unsigned int i = 0; i < COLUMN_COUNT; i++)
+        free(reader->ends[i]);
     part_unpacker_free(reader->unpacker);
     free(reader->arena.data);
     free(reader);
+}
+
+/* Made when first needed, kept for the blocks to come. */
+static struct predict_ends *ends_get(struct columns_reader *reader, enum column_id id)
+{
+    struct predict_ends **ends = &reader->ends[id];
+
+    if (*ends)
+        memset(*ends, 0, sizeof(**ends));
+    else
+        *ends = calloc(1, sizeof(**ends));
+    return *ends;
 }
 
 static bool column_open(struct columns_reader *reader, struct column *column,
@@ -86,8 +100,9 @@ static bool column_open(struct columns_reader *reader, struct column *column,
     column->previous = column->start;
     column->unit = cursor_varint(in);
     if (column->mode >= PREDICT_END_FILE) {
-        column->ends = &reader->ends;
-        memset(&reader->ends, 0, sizeof(reader->ends));
+        column->ends = ends_get(reader, column->id);
+        if (!column->ends)
+            return false;
     }
     return numbers_open(&column->numbers, reader->unpacker, &reader->arena, in, count);
 }
@@ -185,6 +200,16 @@ static void values_predict(struct columns_reader *reader, struct column *column,
         for (size_t i = 0; i < count; i++)
             values[i] = residuals[i] + (column->id == COLUMN_RESULT ? ops[i].length
                                                                     : (uint64_t)ops[i].issue_ns);
+        break;
+    case PREDICT_SAME_KIND:
+    case PREDICT_SAME_STREAM:
+        for (size_t i = 0; i < count; i++) {
+            uint64_t *last = &column->ends->end[predict_slot(column->mode, &ops[i])];
+
+            /* What an unknown value would be is overwritten, its difference is 0. */
+            *last += residuals[i];
+            values[i] = *last;
+        }
         break;
     case PREDICT_END_FILE:
     case PREDICT_END_STREAM:

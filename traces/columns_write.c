@@ -9,7 +9,8 @@
 #include "traces/predict.h"
 
 struct columns_writer {
-    bool small, result;
+    enum numbers_effort effort;
+    bool result;
     struct part_packer *packer;
     struct numbers_writer *numbers;
     struct predict_ends ends;
@@ -18,16 +19,16 @@ struct columns_writer {
     uint64_t residuals[BLOCK_OPS_MAX]; /* of the known values only */
 };
 
-struct columns_writer *columns_writer_new(int level, bool small, bool result)
+struct columns_writer *columns_writer_new(int level, enum numbers_effort effort, bool result)
 {
     struct columns_writer *writer = calloc(1, sizeof(*writer));
 
     if (!writer)
         return NULL;
-    writer->small = small;
+    writer->effort = effort;
     writer->result = result;
     writer->packer = part_packer_new(level);
-    writer->numbers = writer->packer ? numbers_writer_new(writer->packer, small) : NULL;
+    writer->numbers = writer->packer ? numbers_writer_new(writer->packer, effort) : NULL;
     if (!writer->numbers) {
         columns_writer_free(writer);
         return NULL;
@@ -147,6 +148,12 @@ static void residuals_make(struct columns_writer *writer, enum column_id id,
             *to++ = value - previous;
             previous = value;
             break;
+        case PREDICT_SAME_KIND:
+        case PREDICT_SAME_STREAM:
+            end = &writer->ends.end[predict_slot(mode, &ops[i])];
+            *to++ = value - *end;
+            *end = value;
+            break;
         case PREDICT_COMPANION: *to++ = value - companion(id, &ops[i]); break;
         case PREDICT_END_FILE:
         case PREDICT_END_STREAM:
@@ -252,27 +259,26 @@ static void plan_make(struct columns_writer *writer, enum column_id id, enum pre
 /* Predictions worth trying. Without small, those that hold for what is usual. */
 static bool mode_tried(const struct columns_writer *writer, enum column_id id, unsigned int mode)
 {
+    bool small = writer->effort == NUMBERS_SMALL;
+
     if (!predict_allowed(id, mode))
         return false;
     switch (id) {
-    case COLUMN_KIND:
+    case COLUMN_KIND: return mode == PREDICT_START;
     case COLUMN_API:
     case COLUMN_COMPLETION:
     case COLUMN_CAUSE:
     case COLUMN_FLAGS:
-    case COLUMN_ARG: return mode == PREDICT_START;
+    case COLUMN_ARG: return mode == PREDICT_START || (small && mode == PREDICT_SAME_KIND);
     case COLUMN_ISSUE:
     case COLUMN_REF: return mode == PREDICT_PREVIOUS;
     case COLUMN_DUE: return mode == PREDICT_COMPANION;
-    default: break;
-    }
-    if (writer->small)
-        return true;
-    switch (id) {
-    case COLUMN_RESULT: return mode == PREDICT_COMPANION;
-    case COLUMN_BATCH: return mode == PREDICT_PREVIOUS;
-    case COLUMN_OFFSET: return mode == PREDICT_START || mode == PREDICT_END_BOTH;
-    default: return mode == PREDICT_START;
+    case COLUMN_RESULT: return mode == PREDICT_COMPANION || small;
+    case COLUMN_BATCH: return mode == PREDICT_PREVIOUS || small;
+    case COLUMN_OFFSET:
+        return mode == PREDICT_START || small ||
+               (mode == PREDICT_END_BOTH && writer->effort == NUMBERS_USUAL);
+    default: return mode == PREDICT_START || small;
     }
 }
 
@@ -284,7 +290,8 @@ static void plan_choose(struct columns_writer *writer, enum column_id id,
     enum predict_mode last = PREDICT_COUNT;
 
     for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++) {
-        if (!mode_tried(writer, id, mode))
+        /* Below a hundredth of a bit each there is nothing to gain. */
+        if (!mode_tried(writer, id, mode) || best.cost < 64 + count / 128)
             continue;
         last = mode;
         plan_make(writer, id, mode, ops, count, known, &plan);

@@ -8,6 +8,8 @@
 #include "traces/diag.h"
 #include "traces/sort.h"
 
+#define PIECE_OPS 256
+
 struct totals {
     uint64_t ops, bytes, max_end;
 };
@@ -37,6 +39,7 @@ struct normaliser {
     uint32_t totals_room, file_count;
     struct floor *floors;
     size_t floor_count, floor_at;
+    struct trace_op piece[PIECE_OPS];
 };
 
 static int no_memory(struct normaliser *self)
@@ -215,23 +218,21 @@ static void totals_add(struct normaliser *self, const struct trace_op *op)
         totals->max_end = op->offset + op->length;
 }
 
-static int op_write(struct normaliser *self, const struct trace_op *from)
+static int op_convert(struct normaliser *self, struct trace_op *op)
 {
-    struct trace_op op = *from;
     int err;
 
-    op.issue_ns -= self->zero_ns;
-    if (op.due_ns != TRACE_UNKNOWN_I64)
-        op.due_ns -= self->zero_ns;
-    err = file_renumber(self, &op.file);
+    op->issue_ns -= self->zero_ns;
+    if (op->due_ns != TRACE_UNKNOWN_I64)
+        op->due_ns -= self->zero_ns;
+    err = file_renumber(self, &op->file);
     if (err == 0)
-        err = file_renumber(self, &op.file2);
+        err = file_renumber(self, &op->file2);
     if (err == 0)
-        err = stream_renumber(self, &op.stream);
-    if (err < 0)
-        return err;
-    totals_add(self, &op);
-    return trace_writer_ops(self->writer, &op, 1);
+        err = stream_renumber(self, &op->stream);
+    if (err == 0)
+        totals_add(self, op);
+    return err;
 }
 
 /* Writes what the sorter lets go. */
@@ -242,10 +243,18 @@ static int sorted_write(struct normaliser *self)
     int got, err;
 
     while ((got = trace_sorter_next(self->sorter, &ops, &count)) > 0)
-        for (size_t i = 0; i < count; i++) {
-            err = op_write(self, &ops[i]);
+        for (size_t done = 0; done < count;) {
+            size_t now = count - done < PIECE_OPS ? count - done : PIECE_OPS;
+
+            memcpy(self->piece, ops + done, now * sizeof(*ops));
+            err = 0;
+            for (size_t i = 0; i < now && err == 0; i++)
+                err = op_convert(self, &self->piece[i]);
+            if (err == 0)
+                err = trace_writer_ops(self->writer, self->piece, now);
             if (err < 0)
                 return err;
+            done += now;
         }
     return got;
 }
@@ -253,18 +262,23 @@ static int sorted_write(struct normaliser *self)
 static int ops_sort(struct normaliser *self)
 {
     const struct trace_op *ops;
+    int64_t floor_ns = INT64_MIN, next_ns;
     size_t count;
-    int got, err;
+    int got, err = 0;
 
     while ((got = trace_reader_next(self->reader, &ops, &count)) > 0) {
-        if (self->streaming)
-            trace_sorter_floor(self->sorter,
-                               floor_at(self, trace_reader_first_index(self->reader)));
-        else
+        if (!self->streaming) {
             zero_look(self, ops, count);
-        err = trace_sorter_add(self->sorter, ops, count);
-        if (err == 0 && self->streaming)
-            err = sorted_write(self);
+        } else {
+            next_ns = floor_at(self, trace_reader_first_index(self->reader));
+            trace_sorter_floor(self->sorter, next_ns);
+            /* A higher floor: what lies below it is complete. */
+            if (next_ns > floor_ns)
+                err = sorted_write(self);
+            floor_ns = next_ns;
+        }
+        if (err == 0)
+            err = trace_sorter_add(self->sorter, ops, count);
         if (err < 0)
             return err;
     }
@@ -373,23 +387,31 @@ int trace_normalise(struct trace_reader *reader, struct trace_sink *sink,
         .small = true,
         .result = trace_reader_is_result(reader),
     };
-    struct normaliser self = {.reader = reader, .diag = diag};
+    struct normaliser *self = calloc(1, sizeof(*self));
     int err;
 
-    err = trace_writer_open(&self.writer, sink, &writer_conf, diag);
-    if (err < 0)
-        return err;
-    err = trace_sorter_new(&self.sorter, conf, diag);
-    if (err == 0)
-        err = normaliser_run(&self);
-    if (err == 0)
-        err = trace_writer_close(self.writer);
-    else
-        trace_writer_abort(self.writer);
-    trace_sorter_free(self.sorter);
-    free(self.files.to);
-    free(self.streams.to);
-    free(self.totals);
-    free(self.floors);
+    if (!self) {
+        if (sink->close)
+            sink->close(sink->context, false);
+        return diag_errno(diag, -ENOMEM, "normalising");
+    }
+    self->reader = reader;
+    self->diag = diag;
+    err = trace_writer_open(&self->writer, sink, &writer_conf, diag);
+    if (err == 0) {
+        err = trace_sorter_new(&self->sorter, conf, diag);
+        if (err == 0)
+            err = normaliser_run(self);
+        if (err == 0)
+            err = trace_writer_close(self->writer);
+        else
+            trace_writer_abort(self->writer);
+    }
+    trace_sorter_free(self->sorter);
+    free(self->files.to);
+    free(self->streams.to);
+    free(self->totals);
+    free(self->floors);
+    free(self);
     return err;
 }

@@ -62,11 +62,11 @@ uint32_t part_packer_unpacked(const struct part_packer *packer)
     return packer->unpacked_bytes;
 }
 
-/* Into packer->packed; false when it did not get shorter. */
+/* Into packer->packed; false when it did not get shorter. z is NULL for bytes to be stored. */
 static bool part_deflate(struct part_packer *packer, z_stream *z, const uint8_t *data,
                          size_t bytes)
 {
-    if (bytes < DEFLATE_LEAST)
+    if (!z || bytes < DEFLATE_LEAST)
         return false;
     buf_clear(&packer->packed);
     if (!buf_reserve(&packer->packed, bytes) || deflateReset(z) != Z_OK)
@@ -87,6 +87,8 @@ static z_stream *part_method(struct part_packer *packer, const uint8_t *data, si
     const uint8_t *sample = data;
     size_t literals = SAMPLE_BYTES, matches = SAMPLE_BYTES;
 
+    if (effort == PART_STORE)
+        return NULL;
     if (effort == PART_LITERALS)
         return &packer->literals;
     if (effort == PART_MATCHES || bytes < 2 * SAMPLE_BYTES)

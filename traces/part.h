@@ -16,6 +16,7 @@
 struct part_packer; /* deflate states and scratch memory; one a thread */
 
 enum part_effort {
+    PART_STORE,    /* as it is */
     PART_LITERALS, /* single bytes and runs of one byte: what numbers without repeats want */
     PART_MATCHES,  /* repeated strings too */
     PART_TRY,      /* whichever is smaller by a sample */

@@ -18,6 +18,8 @@ enum predict_mode {
     PREDICT_END_FILE = 3,    /* offset: where the last op of the same file ended */
     PREDICT_END_STREAM = 4,  /* ... of the same stream */
     PREDICT_END_BOTH = 5,    /* ... of the same file and stream */
+    PREDICT_SAME_KIND = 6,   /* the value before, of an op of the same kind */
+    PREDICT_SAME_STREAM = 7, /* ... of the same stream */
     PREDICT_COUNT
 };
 
@@ -31,7 +33,7 @@ enum predict_unknown {
 
 #define PREDICT_SLOTS 4096
 
-/* Ends by hash of file or stream. A collision costs a worse guess, on both sides alike. */
+/* Ends, or values before, by hash of kind, file or stream. A collision costs a worse guess, on both sides alike. */
 struct predict_ends {
     uint64_t end[PREDICT_SLOTS];
 };
@@ -40,7 +42,9 @@ static inline unsigned int predict_slot(enum predict_mode mode, const struct tra
 {
     uint32_t key = 0;
 
-    if (mode != PREDICT_END_STREAM)
+    if (mode == PREDICT_SAME_KIND)
+        return op->kind;
+    if (mode == PREDICT_END_FILE || mode == PREDICT_END_BOTH)
         key = op->file * 2654435761u;
     if (mode != PREDICT_END_FILE)
         key ^= (op->stream * 2246822519u) >> 3;
@@ -53,6 +57,11 @@ static inline bool predict_allowed(enum column_id id, unsigned int mode)
         return true;
     if (mode == PREDICT_COMPANION)
         return id == COLUMN_RESULT || id == COLUMN_DUE;
+    /* Kinds and streams must have been read before the column. */
+    if (mode == PREDICT_SAME_KIND)
+        return id > COLUMN_KIND;
+    if (mode == PREDICT_SAME_STREAM)
+        return id > COLUMN_STREAM;
     return mode < PREDICT_COUNT && id == COLUMN_OFFSET;
 }
 

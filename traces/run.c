@@ -23,7 +23,7 @@ int run_file_open(struct run_file *file, const char *dir, struct diag *diag)
         dir = getenv("TMPDIR");
     if (!dir || !*dir)
         dir = "/tmp";
-    file->columns = columns_writer_new(1, false, true);
+    file->columns = columns_writer_new(1, NUMBERS_QUICK, true);
     file->waiting = malloc(RUN_BLOCK_OPS * sizeof(*file->waiting));
     if (!file->columns || !file->waiting || asprintf(&name, "%s/iotape-sort.XXXXXX", dir) < 0)
         return diag_errno(diag, -ENOMEM, "sorting");

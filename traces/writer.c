@@ -248,7 +248,9 @@ int trace_writer_open(struct trace_writer **ret_writer, struct trace_sink *sink,
     writer->name = strdup(sink->name ? sink->name : "tape");
     writer->ops = malloc(writer->conf.block_ops * sizeof(*writer->ops));
     writer->columns =
-        columns_writer_new(writer->conf.level, writer->conf.small, writer->conf.result);
+        columns_writer_new(writer->conf.level,
+                           writer->conf.small ? NUMBERS_SMALL : NUMBERS_USUAL,
+                           writer->conf.result);
     if (!writer->name || !writer->ops || !writer->columns)
         goto out;
     tape_header_store(header, writer_flags(writer));
