@@ -317,7 +317,9 @@ static int read_version(struct log *log)
     int got = input_line(log->input, &line, &length);
 
     if (got <= 0)
-        return got < 0 ? got : -EBADMSG;
+        return got < 0 ? got
+                       : diag_set(import_diag(log->import), -EBADMSG, "%s: is empty",
+                                  input_name(log->input));
     if (is_header(line, length)) {
         unsigned int version = length > 12 && line[12] >= '0' && line[12] <= '9' ? (unsigned int)(line[12] - '0') : 0;
 

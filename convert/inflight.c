@@ -15,7 +15,8 @@ struct entry {
 struct inflight {
     struct entry *entries;
     uint32_t *buckets;
-    uint32_t mask, most, free_list, oldest, newest;
+    uint32_t mask, most, oldest, newest;
+    uint32_t free_list, fresh; /* entries given back; the first never used: untouched memory */
 };
 
 struct inflight *inflight_new(uint32_t most)
@@ -33,11 +34,9 @@ struct inflight *inflight_new(uint32_t most)
         goto fail;
     for (uint32_t i = 0; i < buckets; i++)
         inflight->buckets[i] = NONE;
-    for (uint32_t i = 0; i < most; i++)
-        inflight->entries[i].next = i + 1 < most ? i + 1 : NONE;
     inflight->mask = buckets - 1;
     inflight->most = most;
-    inflight->oldest = inflight->newest = NONE;
+    inflight->oldest = inflight->newest = inflight->free_list = NONE;
     return inflight;
 fail:
     inflight_free(inflight);
@@ -115,11 +114,14 @@ bool inflight_take_any(struct inflight *inflight, struct trace_op *ret_op)
 bool inflight_put(struct inflight *inflight, const struct inflight_key *key,
                   const struct trace_op *op, struct trace_op *ret_evicted)
 {
-    bool evicted = inflight->free_list == NONE && inflight_take_any(inflight, ret_evicted);
-    uint32_t index = inflight->free_list, *link = bucket_of(inflight, key);
+    bool evicted = inflight->free_list == NONE && inflight->fresh == inflight->most &&
+                   inflight_take_any(inflight, ret_evicted);
+    uint32_t index = inflight->free_list != NONE ? inflight->free_list : inflight->fresh++;
+    uint32_t *link = bucket_of(inflight, key);
     struct entry *entry = &inflight->entries[index];
 
-    inflight->free_list = entry->next;
+    if (index == inflight->free_list)
+        inflight->free_list = entry->next;
     entry->key = *key;
     entry->op = *op;
     entry->next = NONE;
