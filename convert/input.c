@@ -344,7 +344,9 @@ static int make_room(struct input *input, size_t bytes)
     if (input->start + bytes <= input->capacity)
         return 0;
     if (bytes > input->capacity / 2 || !input->buffer) {
-        size_t capacity = input->capacity ? input->capacity : FIRST_CAPACITY;
+        size_t capacity = input->capacity             ? input->capacity
+                          : input->bytes_length && !input->path ? 4096
+                                                                : FIRST_CAPACITY;
         uint8_t *buffer;
 
         while (capacity < bytes * 2)
