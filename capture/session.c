@@ -32,7 +32,7 @@ struct loss {
 struct session {
     struct session_conf conf;
     struct diag *diag;
-    struct catalog catalog;
+    struct tables tables;
     struct window window;
     struct filter *filter;
     struct tapes *tapes;
@@ -134,10 +134,10 @@ int session_new(struct session **ret_session, const struct session_conf *conf,
         return diag_errno(diag, -ENOMEM, "%s", conf->tape);
     session->conf = *conf;
     session->diag = diag;
-    catalog_init(&session->catalog);
+    tables_init(&session->tables);
     keep_init(&session->keep, conf->keep_ns, conf->keep_bytes ? conf->keep_bytes : KEEP_BYTES);
     session->start_ns = session->flushed_ns = session->rotated_ns = clock_ns(CLOCK_MONOTONIC);
-    tapes_conf.catalog = &session->catalog;
+    tapes_conf.tables = &session->tables;
     err = tapes_new(&session->tapes, &tapes_conf, diag);
     if (!err && conf->filter_count > 0)
         err = filter_new(&session->filter, conf->filters, conf->filter_count, diag);
@@ -168,7 +168,7 @@ void session_free(struct session *session)
     filter_free(session->filter);
     window_release(&session->window);
     keep_release(&session->keep);
-    catalog_release(&session->catalog);
+    tables_release(&session->tables);
     free(session->losses);
     free(session);
 }
@@ -194,7 +194,7 @@ int session_meta(struct session *session, const char *key, const char *value)
 
 int session_file(struct session *session, const struct trace_file *facts, uint32_t *ret_file)
 {
-    int err = catalog_file(&session->catalog, facts, ret_file);
+    int err = tables_file(&session->tables, facts, ret_file);
 
     return err ? diag_errno(session->diag, err, "%s: file table", session->conf.tape) : 0;
 }
@@ -203,7 +203,7 @@ int session_stream(struct session *session, uint32_t pid, uint32_t tid, uint32_t
                    const char *comm, uint32_t *ret_stream)
 {
     struct trace_stream facts = {.pid = pid, .tid = tid, .ppid = ppid, .comm = comm ? comm : ""};
-    int err = catalog_stream(&session->catalog, &facts, ret_stream);
+    int err = tables_stream(&session->tables, &facts, ret_stream);
 
     return err ? diag_errno(session->diag, err, "%s: stream table", session->conf.tape) : 0;
 }
@@ -248,9 +248,9 @@ static void session_drain(struct session *session, int64_t before_ns, size_t lim
 /* Pipes, sockets and terminals are not what a replay is about. */
 static bool file_is_kept(const struct session *session, uint32_t file)
 {
-    if (session->conf.scope.all_fds || file >= session->catalog.file_count)
+    if (session->conf.scope.all_fds || file >= session->tables.file_count)
         return true;
-    switch (session->catalog.files[file].kind) {
+    switch (session->tables.files[file].kind) {
     case TRACE_FILE_CHAR:
     case TRACE_FILE_PIPE:
     case TRACE_FILE_SOCKET:
@@ -266,8 +266,8 @@ int session_op(struct session *session, const struct trace_op *op)
 
     if (!file_is_kept(session, op->file))
         return 0;
-    if (op->file < session->catalog.file_count)
-        path = session->catalog.files[op->file].path;
+    if (op->file < session->tables.file_count)
+        path = session->tables.files[op->file].path;
     if (!filter_passes(session->filter, op, op->file, path)) {
         session->totals.filtered++;
         return 0;

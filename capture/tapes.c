@@ -161,7 +161,7 @@ static int tapes_map_file(struct tapes *tapes, uint32_t *file)
     if (err)
         return diag_errno(tapes->diag, err, "%s", tapes->name);
     if (tapes->files.numbers[*file] == TRACE_NONE_U32) {
-        entry = tapes->conf.catalog->files[*file];
+        entry = tapes->conf.tables->files[*file];
         if (tapes->conf.anonymise) {
             path = anonymiser_path(&tapes->anonymiser, entry.path);
             if (!path)
@@ -188,7 +188,7 @@ static int tapes_map_stream(struct tapes *tapes, uint32_t *stream)
     if (err)
         return diag_errno(tapes->diag, err, "%s", tapes->name);
     if (tapes->streams.numbers[*stream] == TRACE_NONE_U32) {
-        entry = tapes->conf.catalog->streams[*stream];
+        entry = tapes->conf.tables->streams[*stream];
         if (tapes->conf.anonymise)
             entry.comm = "";
         err = trace_writer_stream(tapes->writer, &entry, &tapes->streams.numbers[*stream]);

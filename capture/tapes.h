@@ -8,7 +8,7 @@
 #define CAPTURE_TAPES_H
 
 #include "capture/anonymise.h"
-#include "capture/catalog.h"
+#include "capture/tables.h"
 #include "traces/diag.h"
 #include "traces/trace.h"
 
@@ -18,7 +18,7 @@ struct tapes_conf {
     const char *path; /* of the first tape, or "-" */
     bool force;
     bool anonymise;
-    const struct catalog *catalog; /* numbers in ops are this one's */
+    const struct tables *tables; /* numbers in ops are this one's */
 };
 
 int tapes_new(struct tapes **ret_tapes, const struct tapes_conf *conf, struct diag *diag)
@@ -28,7 +28,7 @@ int tapes_open(struct tapes *tapes) TRACE_MUST_CHECK;
 bool tapes_is_open(const struct tapes *tapes);
 /* Kept and given to this and each later tape; the last value of a key wins. */
 int tapes_meta(struct tapes *tapes, const char *key, const char *value) TRACE_MUST_CHECK;
-/* File, file2 and stream numbers are the catalog's; ops is rewritten with the tape's. */
+/* File, file2 and stream numbers are the tables's; ops is rewritten with the tape's. */
 int tapes_ops(struct tapes *tapes, struct trace_op *ops, size_t count) TRACE_MUST_CHECK;
 int tapes_lost(struct tapes *tapes, const char *kind, uint64_t count) TRACE_MUST_CHECK;
 void tapes_wall(struct tapes *tapes, int64_t tape_ns, uint64_t wall_ns);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-#include "capture/catalog.h"
+#include "capture/tables.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-void catalog_init(struct catalog *catalog)
+void tables_init(struct tables *tables)
 {
-    memset(catalog, 0, sizeof(*catalog));
+    memset(tables, 0, sizeof(*tables));
 }
 
-void catalog_release(struct catalog *catalog)
+void tables_release(struct tables *tables)
 {
-    for (uint32_t i = 0; i < catalog->file_count; i++)
-        free((char *)(uintptr_t)catalog->files[i].path);
-    for (uint32_t i = 0; i < catalog->stream_count; i++)
-        free((char *)(uintptr_t)catalog->streams[i].comm);
-    free(catalog->files);
-    free(catalog->streams);
-    free(catalog->file_index.slots);
-    free(catalog->stream_index.slots);
-    catalog_init(catalog);
+    for (uint32_t i = 0; i < tables->file_count; i++)
+        free((char *)(uintptr_t)tables->files[i].path);
+    for (uint32_t i = 0; i < tables->stream_count; i++)
+        free((char *)(uintptr_t)tables->streams[i].comm);
+    free(tables->files);
+    free(tables->streams);
+    free(tables->file_index.slots);
+    free(tables->stream_index.slots);
+    tables_init(tables);
 }
 
 /* FNV-1a: short keys, and nobody gains by making them collide but in their own capture. */
@@ -51,7 +51,7 @@ static uint64_t hash_stream(const struct trace_stream *stream)
     return hash_bytes(hash, stream->comm, strlen(stream->comm));
 }
 
-static void index_put(struct catalog_index *index, uint64_t hash, uint32_t entry)
+static void index_put(struct tables_index *index, uint64_t hash, uint32_t entry)
 {
     uint32_t mask = index->slot_count - 1, at = (uint32_t)hash & mask;
 
@@ -61,10 +61,10 @@ static void index_put(struct catalog_index *index, uint64_t hash, uint32_t entry
 }
 
 /* Keeps the index at most half full. entry_hash gives the hash of entry i. */
-static int index_grow(struct catalog *catalog, struct catalog_index *index, uint32_t count,
-                      uint64_t (*entry_hash)(const struct catalog *catalog, uint32_t entry))
+static int index_grow(struct tables *tables, struct tables_index *index, uint32_t count,
+                      uint64_t (*entry_hash)(const struct tables *tables, uint32_t entry))
 {
-    struct catalog_index bigger;
+    struct tables_index bigger;
 
     if (index->slot_count > 0 && count < index->slot_count / 2)
         return 0;
@@ -75,20 +75,20 @@ static int index_grow(struct catalog *catalog, struct catalog_index *index, uint
     if (!bigger.slots)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++)
-        index_put(&bigger, entry_hash(catalog, i), i);
+        index_put(&bigger, entry_hash(tables, i), i);
     free(index->slots);
     *index = bigger;
     return 0;
 }
 
-static uint64_t file_hash_at(const struct catalog *catalog, uint32_t entry)
+static uint64_t file_hash_at(const struct tables *tables, uint32_t entry)
 {
-    return hash_file(&catalog->files[entry]);
+    return hash_file(&tables->files[entry]);
 }
 
-static uint64_t stream_hash_at(const struct catalog *catalog, uint32_t entry)
+static uint64_t stream_hash_at(const struct tables *tables, uint32_t entry)
 {
-    return hash_stream(&catalog->streams[entry]);
+    return hash_stream(&tables->streams[entry]);
 }
 
 /* Room for one more entry of size bytes. */
@@ -109,11 +109,11 @@ static int table_grow(void **table, uint32_t count, uint32_t *room, size_t size)
     return 0;
 }
 
-int catalog_file(struct catalog *catalog, const struct trace_file *facts, uint32_t *ret_file)
+int tables_file(struct tables *tables, const struct trace_file *facts, uint32_t *ret_file)
 {
-    struct catalog_index *index = &catalog->file_index;
+    struct tables_index *index = &tables->file_index;
     uint64_t hash = hash_file(facts);
-    void *table = catalog->files;
+    void *table = tables->files;
     struct trace_file *entry;
     char *path;
     int err;
@@ -122,7 +122,7 @@ int catalog_file(struct catalog *catalog, const struct trace_file *facts, uint32
         uint32_t mask = index->slot_count - 1;
 
         for (uint32_t at = (uint32_t)hash & mask; index->slots[at]; at = (at + 1) & mask) {
-            entry = &catalog->files[index->slots[at] - 1];
+            entry = &tables->files[index->slots[at] - 1];
             if (entry->device == facts->device && entry->inode == facts->inode &&
                 !strcmp(entry->path, facts->path)) {
                 *ret_file = index->slots[at] - 1;
@@ -130,30 +130,30 @@ int catalog_file(struct catalog *catalog, const struct trace_file *facts, uint32
             }
         }
     }
-    err = table_grow(&table, catalog->file_count, &catalog->file_room, sizeof(*catalog->files));
-    catalog->files = table;
+    err = table_grow(&table, tables->file_count, &tables->file_room, sizeof(*tables->files));
+    tables->files = table;
     if (!err)
-        err = index_grow(catalog, index, catalog->file_count, file_hash_at);
+        err = index_grow(tables, index, tables->file_count, file_hash_at);
     if (err)
         return err;
     path = strdup(facts->path);
     if (!path)
         return -ENOMEM;
-    entry = &catalog->files[catalog->file_count];
+    entry = &tables->files[tables->file_count];
     *entry = *facts;
     entry->path = path;
     entry->ops = entry->bytes = entry->max_end = TRACE_UNKNOWN_U64;
-    index_put(index, hash, catalog->file_count);
-    *ret_file = catalog->file_count++;
+    index_put(index, hash, tables->file_count);
+    *ret_file = tables->file_count++;
     return 0;
 }
 
-int catalog_stream(struct catalog *catalog, const struct trace_stream *facts,
+int tables_stream(struct tables *tables, const struct trace_stream *facts,
                    uint32_t *ret_stream)
 {
-    struct catalog_index *index = &catalog->stream_index;
+    struct tables_index *index = &tables->stream_index;
     uint64_t hash = hash_stream(facts);
-    void *table = catalog->streams;
+    void *table = tables->streams;
     struct trace_stream *entry;
     char *comm;
     int err;
@@ -162,7 +162,7 @@ int catalog_stream(struct catalog *catalog, const struct trace_stream *facts,
         uint32_t mask = index->slot_count - 1;
 
         for (uint32_t at = (uint32_t)hash & mask; index->slots[at]; at = (at + 1) & mask) {
-            entry = &catalog->streams[index->slots[at] - 1];
+            entry = &tables->streams[index->slots[at] - 1];
             if (entry->pid == facts->pid && entry->tid == facts->tid &&
                 !strcmp(entry->comm, facts->comm)) {
                 *ret_stream = index->slots[at] - 1;
@@ -170,20 +170,20 @@ int catalog_stream(struct catalog *catalog, const struct trace_stream *facts,
             }
         }
     }
-    err = table_grow(&table, catalog->stream_count, &catalog->stream_room,
-                     sizeof(*catalog->streams));
-    catalog->streams = table;
+    err = table_grow(&table, tables->stream_count, &tables->stream_room,
+                     sizeof(*tables->streams));
+    tables->streams = table;
     if (!err)
-        err = index_grow(catalog, index, catalog->stream_count, stream_hash_at);
+        err = index_grow(tables, index, tables->stream_count, stream_hash_at);
     if (err)
         return err;
     comm = strdup(facts->comm);
     if (!comm)
         return -ENOMEM;
-    entry = &catalog->streams[catalog->stream_count];
+    entry = &tables->streams[tables->stream_count];
     *entry = *facts;
     entry->comm = comm;
-    index_put(index, hash, catalog->stream_count);
-    *ret_stream = catalog->stream_count++;
+    index_put(index, hash, tables->stream_count);
+    *ret_stream = tables->stream_count++;
     return 0;
 }
