@@ -37,6 +37,16 @@ static int copy_tables(struct results *results, const struct trace_reader *reade
     return err;
 }
 
+static int write_start_wall(struct results *results, uint64_t start_wall_ns)
+{
+    char text[32];
+
+    if (start_wall_ns == 0)
+        return 0;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)start_wall_ns);
+    return trace_writer_meta(results->writer, TRACE_META_START_WALL, text);
+}
+
 static int write_meta(struct results *results, const struct results_conf *conf)
 {
     const struct {
@@ -48,16 +58,11 @@ static int write_meta(struct results *results, const struct results_conf *conf)
         {TRACE_META_CONFIG, conf->config},
         {TRACE_META_CLOCK, conf->clock},
     };
-    char text[32];
     int err = 0;
 
     for (size_t i = 0; i < sizeof items / sizeof items[0] && err == 0; i++)
         err = trace_writer_meta(results->writer, items[i].key, items[i].value);
-    if (err == 0 && conf->start_wall_ns != 0) {
-        snprintf(text, sizeof text, "%llu", (unsigned long long)conf->start_wall_ns);
-        err = trace_writer_meta(results->writer, TRACE_META_START_WALL, text);
-    }
-    return err;
+    return err == 0 ? write_start_wall(results, conf->start_wall_ns) : err;
 }
 
 static int rings_alloc(struct results *results)
@@ -207,7 +212,8 @@ bool results_failed(const struct results *results)
     return atomic_load_explicit(&results->error, memory_order_acquire) != 0;
 }
 
-int results_finish(struct results *results, const char *end, struct diag *diag)
+int results_finish(struct results *results, uint64_t start_wall_ns, const char *end,
+                   struct diag *diag)
 {
     int err;
 
@@ -217,6 +223,8 @@ int results_finish(struct results *results, const char *end, struct diag *diag)
         results->started = false;
     }
     err = atomic_load(&results->error);
+    if (err == 0)
+        err = write_start_wall(results, start_wall_ns);
     if (err == 0)
         err = trace_writer_meta(results->writer, TRACE_META_END, end);
     if (err == 0) {

@@ -36,7 +36,7 @@ struct results_conf {
     const struct trace_reader *reader; /* its tables are copied; whole by then */
     const char *config;    /* the replay's options as JSON */
     const char *clock;     /* "monotonic" or "simulated" */
-    uint64_t start_wall_ns; /* Unix time of time 0, 0 = simulated */
+    uint64_t start_wall_ns; /* Unix time of about time 0, 0 = simulated */
 };
 
 /* Creates the tape and writes its tables. -EEXIST without force, and what the writer says. */
@@ -44,8 +44,10 @@ int results_new(struct results **ret_results, const struct results_conf *conf, s
     TRACE_MUST_CHECK;
 struct result_ring *results_ring(struct results *results, uint32_t index);
 int results_start(struct results *results) TRACE_MUST_CHECK;
-/* No more pushes: writes what is left, then `end` ("clean", "signal" ...), and closes the tape. */
-int results_finish(struct results *results, const char *end, struct diag *diag);
+/* No more pushes: writes what is left, then the Unix time of time 0 now that it is known (0:
+ * leave what results_new was told) and `end` ("clean", "signal" ...), and closes the tape. */
+int results_finish(struct results *results, uint64_t start_wall_ns, const char *end,
+                   struct diag *diag);
 /* True once writing has failed: the run should stop. Any thread. */
 bool results_failed(const struct results *results);
 void results_free(struct results *results); /* NULL is fine; unfinished: the tape is abandoned */

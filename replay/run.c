@@ -254,6 +254,19 @@ static int workers_error(const struct run *run, struct diag *diag)
     return 0;
 }
 
+/* The Unix time of the result tape's time 0, by which others' stamps can be laid beside it. */
+static uint64_t start_wall(const struct run *run)
+{
+    struct timespec wall;
+    uint64_t since_ns;
+
+    if (run->clock->simulated || run->control->start_ns == 0)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    since_ns = clock_now_ns(run->clock) - run->control->start_ns;
+    return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - since_ns;
+}
+
 static int results_close(struct run *run, int err, struct diag *diag)
 {
     const char *end = run->signal ? "signal" : err != 0 ? "abrupt" : "clean";
@@ -261,7 +274,7 @@ static int results_close(struct run *run, int err, struct diag *diag)
 
     if (run->results == NULL)
         return err;
-    closed = results_finish(run->results, end, diag);
+    closed = results_finish(run->results, start_wall(run), end, diag);
     return err != 0 ? err : closed;
 }
 
