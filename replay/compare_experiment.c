@@ -46,6 +46,10 @@ static void cell_reason(const struct design *design, unsigned int cell, char *re
     }
     if (engine_choice_probe(&choice, &diag) < 0) {
         snprintf(reason, size, "%.500s", diag.text);
+    } else if (value_count(design, cell, "batch", 1) > depth &&
+               design_value(design, cell, "depth")) {
+        snprintf(reason, size, "batch %s is above depth %" PRIu64,
+                 design_value(design, cell, "batch"), depth);
     } else if (depth > 65536) {
         snprintf(reason, size, "depth %" PRIu64 " is above 65536", depth);
     } else if (choice.engine->capacity) {
@@ -124,7 +128,7 @@ static int run_reset(const struct experiment *experiment, struct diag *diag)
     if (err == 0 && cost.stopped)
         err = -EINTR;
     if (err == 0 && cost.status != 0) {
-        process_last_line(errors, line, sizeof line);
+        process_error_line(errors, cost.status, line, sizeof line);
         err = diag_set(diag, -EIO, "--reset: exit %d%s%s", cost.status, line[0] ? ": " : "",
                        line);
     }

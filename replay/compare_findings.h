@@ -13,6 +13,8 @@
 #include "replay/compare_grid.h"
 #include "replay/compare_judge.h"
 
+struct diag;
+
 struct findings {
     const struct design *design;
     const struct journal *journal;
@@ -37,6 +39,9 @@ int findings_print_markdown(const struct findings *findings, FILE *out);
 int findings_print_csv(const struct findings *findings, FILE *out);
 json_t *
 findings_json(const struct findings *findings); /* a new reference, or NULL without memory */
+
+/* One self-contained page with plots. -errno with diag. */
+int findings_html(const struct findings *findings, const char *path, struct diag *diag);
 
 /* A cell as words: its values, or for commands "A", "B" ... Returns buf. */
 const char *findings_cell_name(const struct findings *findings, unsigned int cell, char *buf,

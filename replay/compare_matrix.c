@@ -374,6 +374,8 @@ static int matrix_report(const struct matrix *matrix, enum compare_outcome *outc
         err = write_grid_file(&findings, conf->csv, findings_print_csv, diag);
     if (err == 0 && conf->markdown)
         err = write_grid_file(&findings, conf->markdown, findings_print_markdown, diag);
+    if (err == 0 && conf->html)
+        err = findings_html(&findings, conf->html, diag);
     if (err == 0 && conf->json)
         err = output_json(conf->json, report, diag);
     json_decref(report);

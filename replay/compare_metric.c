@@ -133,6 +133,8 @@ const char *metric_text(const struct metric *metric, double value, char *buf)
     else if (metric->unit == METRIC_SIZE || metric->unit == METRIC_SIZE_PER_S)
         snprintf(buf, METRIC_TEXT, "%s%s", units_size((uint64_t)llround(fabs(value)), text),
                  metric->unit == METRIC_SIZE ? "" : "/s");
+    else if (fabs(value) < 1000)
+        snprintf(buf, METRIC_TEXT, "%.3g", value);
     else
         snprintf(buf, METRIC_TEXT, "%s", units_count(value, text));
     return buf;

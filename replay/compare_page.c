@@ -22,7 +22,7 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--soft:#b0b0b0;--line:#444;"
     "--paper:#16181b;--row:#202327;--link:#8ab8f0}}\n"
     "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;max-width:66rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif;"
+    "body{margin:0 auto;max-width:72rem;padding:1rem;font:1rem/1.5 system-ui,sans-serif;"
     "color:var(--ink);background:var(--paper)}\n"
     "h1{font-size:1.5rem;line-height:1.25;overflow-wrap:anywhere}\n"
     "h2{font-size:1.15rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}\n"
@@ -34,8 +34,8 @@ static const char style[] =
     ".frame{overflow-x:auto;border:1px solid var(--line);border-radius:4px}\n"
     ".frame:focus-visible,a:focus-visible,summary:focus-visible{outline:3px solid var(--link);"
     "outline-offset:2px}\n"
-    "table{border-collapse:collapse;font-size:.9rem;width:100%}\n"
-    "th,td{padding:.3rem .6rem;text-align:left;white-space:nowrap;vertical-align:top}\n"
+    "table{border-collapse:collapse;font-size:.875rem;width:100%}\n"
+    "th,td{padding:.3rem .5rem;text-align:left;white-space:nowrap;vertical-align:top}\n"
     "th[scope=row]{font-weight:normal}\n"
     "thead th{border-bottom:2px solid var(--line)}\n"
     ".n{text-align:right;font-variant-numeric:tabular-nums}\n"
@@ -51,7 +51,7 @@ static const char style[] =
     "summary{cursor:pointer;padding:.4rem 0}\n"
     "@media print{nav,.skip{display:none}.frame{overflow:visible}}\n";
 
-void page_text(FILE *out, const char *text)
+void page_preformatted(FILE *out, const char *text)
 {
     for (; *text; text++)
         switch (*text) {
@@ -59,8 +59,18 @@ void page_text(FILE *out, const char *text)
         case '<': fputs("&lt;", out); break;
         case '>': fputs("&gt;", out); break;
         case '"': fputs("&quot;", out); break;
+        case '\n': fputc('\n', out); break;
         default: fputc((unsigned char)*text < 0x20 ? '?' : *text, out);
         }
+}
+
+void page_text(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n')
+            fputc('?', out);
+        else
+            page_preformatted(out, (const char[]){*text, '\0'});
 }
 
 int page_new(struct page **ret_page, const char *title)

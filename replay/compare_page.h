@@ -18,7 +18,8 @@ struct plot;
 
 int page_new(struct page **ret_page, const char *title); /* -ENOMEM */
 FILE *page_out(struct page *page);
-void page_text(FILE *out, const char *text); /* escaped */
+void page_text(FILE *out, const char *text);         /* escaped */
+void page_preformatted(FILE *out, const char *text); /* likewise, lines kept */
 void page_section(struct page *page, const char *id, const char *title);
 /* A table in a frame that scrolls by itself, by keyboard too. grid NULL: nothing. */
 int page_table(struct page *page, const char *label, const struct grid *grid);

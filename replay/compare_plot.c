@@ -242,6 +242,13 @@ static int take_svg(const struct plot *plot, const char *answer, const char *lab
     return 0;
 }
 
+void plot_drop(struct plot *plot)
+{
+    fclose(plot->script);
+    free(plot->text);
+    free(plot);
+}
+
 int plot_finish(struct plot *plot, const char *label, char **ret_svg)
 {
     char *answer = NULL;

@@ -28,6 +28,8 @@ int plot_new(struct plot **ret_plot, const char *name, unsigned int height, FILE
  */
 int plot_finish(struct plot *plot, const char *label, char **ret_svg);
 
+void plot_drop(struct plot *plot); /* frees one that is not wanted after all */
+
 /* The text as a gnuplot string in single quotes. */
 void plot_quote(FILE *script, const char *text);
 /* The colour of the n-th of several lines: told apart by colour-blind eyes too. */

@@ -153,7 +153,7 @@ int process_beside(const char *name, char **ret_path, struct diag *diag)
     return 0;
 }
 
-void process_last_line(const char *path, char *buf, unsigned int size)
+void process_error_line(const char *path, int status, char *buf, unsigned int size)
 {
     FILE *file = fopen(path, "re");
     char line[1024], *at;
@@ -169,6 +169,8 @@ void process_last_line(const char *path, char *buf, unsigned int size)
             if ((unsigned char)*at < 0x20 || *at == 0x7f)
                 *at = '?';
         snprintf(buf, size, "%s", line);
+        if (status == 2)
+            break;
     }
     fclose(file);
 }

@@ -28,7 +28,8 @@ int process_run(char *const *argv, const char *out_path, const char *err_path,
                 struct diag *diag);
 /* A program that lies beside this one: "/usr/bin/iotape-replay". The caller frees it. */
 int process_beside(const char *name, char **ret_path, struct diag *diag);
-/* The last line of text in a file, without control characters; "" when there is none. */
-void process_last_line(const char *path, char *buf, unsigned int size);
+/* The line of a program's standard error, kept in a file, that says why it failed: the last, or
+ * for a usage error (status 2) the first. Without control characters; "" when there is none. */
+void process_error_line(const char *path, int status, char *buf, unsigned int size);
 
 #endif

@@ -233,7 +233,7 @@ static int replay_trial(const struct trial_conf *conf, unsigned int block, unsig
         return -EINTR;
     record->wall_ns = (double)cost.wall_ns;
     if (cost.status != 0) {
-        process_last_line(files->err, line, sizeof line);
+        process_error_line(files->err, cost.status, line, sizeof line);
         return record_fail(record, "exit %d%s%s", cost.status, line[0] ? ": " : "", line);
     }
     return record_read_replay(record, conf, files, diag);
@@ -363,7 +363,7 @@ static int command_trial(const struct trial_conf *conf, unsigned int block, unsi
     record->value[METRIC_CMD_CPU] = (double)(cost.user_ns + cost.sys_ns);
     record->value[METRIC_CMD_RSS] = (double)cost.rss_bytes;
     if (cost.status != 0) {
-        process_last_line(files->err, line, sizeof line);
+        process_error_line(files->err, cost.status, line, sizeof line);
         return record_fail(record, "exit %d%s%s", cost.status, line[0] ? ": " : "", line);
     }
     if (!conf->value_regex && !conf->value_json)

@@ -11,7 +11,7 @@ sim='--clock simulated'
 
 # A clear difference, and the same engine twice.
 runs 0 iotape compare t.tape --engine "$slow,$fast,$slow" --depth 1,4 $sim --trials 8 \
-    --dir m --json m.json --csv m.csv --markdown m.md
+    --dir m --json m.json --csv m.csv --markdown m.md --html m.html
 says 'SIMULATED' out
 equal cells 6 "$(jq '.cells | length' m.json)"
 equal comparisons 4 "$(jq .comparisons m.json)"
@@ -27,6 +27,12 @@ equal 'journal' 48 "$(wc -l <m/journal.jsonl)"
 equal 'rows of the CSV' 7 "$(wc -l <m.csv)"
 says '^\| engine \|' m.md
 says 'kernel: ' m.md
+says '</html>' m.html
+! grep -q 'could not draw' m.html || fail "a plot failed"
+if command -v gnuplot >/dev/null 2>&1; then
+    [ "$(grep -c '<svg role="img"' m.html)" -ge 8 ] || fail "plots are missing"
+    equal 'ids met twice' '' "$(grep -o "id=['\"][^'\"]*" m.html | sort | uniq -d)"
+fi
 [ "$(jq '.cells[0].service_curve_ns | length' m.json)" -gt 20 ] || fail "no latency curve"
 jq -e '.plan.environment.kernel' m.json >/dev/null || fail "no environment"
 

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Two commands under the design of a matrix. Times are not judged here, only figures they print.
+. "$IOTAPE_SRC/tests/testlib.sh"
+need jq awk
+
+# A figure that the trial's seed gives, 10 % higher for B: the same every time.
+cat >figure.sh <<'EOF'
+awk -v seed="$IOTAPE_TRIAL_SEED" -v factor="$1" 'BEGIN {
+    srand(seed); rand()
+    printf "starting up\nscore=%.6f units\n", factor * 100 * (1 + (rand() - 0.5) / 50)
+}'
+EOF
+a='sh ./figure.sh 1, "a"' b='sh ./figure.sh 1.1'
+runs 0 iotape compare --ab "$a" "$b" --value-regex 'score=([0-9.]+)' --trials 8 --dir ab --json ab.json --csv ab.csv
+says '^A: sh ./figure.sh 1, "a"$' out
+says '^B .* different$' out
+jq -e '.cells[1].comparisons.value | .ratio > 1.07 and .ratio < 1.13 and .verdict == "different"' ab.json \
+    >/dev/null || fail "the ratio of the figures"
+jq -e '.cells[0].figures | .wall.mean > 0 and .cmd_rss.mean > 0 and .cmd_cpu.mean >= 0' ab.json >/dev/null ||
+    fail "what the commands cost"
+says '^"sh ./figure.sh 1, ""a""",8,' ab.csv
+equal 'outputs kept' 'starting up' "$(head -n 1 ab/trial-0000-0000.out)"
+
+# The number may come from JSON, with words before it.
+cat >json.sh <<'EOF'
+echo "note: warming up"
+awk -v seed="$IOTAPE_TRIAL_SEED" 'BEGIN { srand(seed); rand()
+    printf "{\"jobs\": [{\"read\": {\"iops\": %.3f}}]}\n", 1000 + rand() }'
+EOF
+runs 0 iotape compare --ab 'sh ./json.sh' 'sh ./json.sh' --value-json '.jobs[0].read.iops' --trials 8 --dir js --json js.json
+equal verdict equivalent "$(json js.json .cells[1].comparisons.value.verdict)"
+
+# A command that fails, a figure that is not there: n/a, with the reason; the other goes on.
+runs 0 iotape compare --ab 'true' 'echo broken >&2; exit 3' --trials 6 --dir bad
+says 'B: n/a: exit 3: broken' out
+runs 1 iotape compare --ab 'true' 'false' --value-regex 'score=([0-9.]+)' --trials 6 --dir none
+says 'no number at score=' err
+
+# What a trial starts ends with it, and a stop reaches all of it.
+iotape-compare --ab 'sleep 300' 'sleep 301' --trials 2 --dir stop >stop.out 2>stop.err &
+pid=$!
+turns=0
+while [ ! -e stop/trial-0000-0000.err ] && [ ! -e stop/trial-0000-0001.err ] && [ $turns -lt 1000 ]; do
+    sleep 0.01
+    turns=$((turns + 1))
+done
+sleep 0.1
+kill -INT $pid
+wait $pid
+equal 'status when stopped' 1 $?
+! pgrep -f '^sleep 30[01]$' >/dev/null || fail "the trial runs on"
+
+runs 2 iotape compare --ab 'true'
+runs 2 iotape compare --ab 'true' 'false' --engine sync
+runs 2 iotape compare --ab 'true' 'false' --value-regex 'a(' --dir x
+runs 2 iotape compare --ab 'true' 'false' --value-regex 'a' --dir x
+runs 2 iotape compare --ab 'true' 'false' --metric p99 --dir x
