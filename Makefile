@@ -11,7 +11,9 @@
 VERSION := 0.1
 
 BUILD   ?= build
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 CLANG   ?= clang
 PKGCONF ?= pkg-config
 PREFIX  ?= /usr/local
@@ -24,6 +26,9 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DIOTAPE_VERSION='"
 .DELETE_ON_ERROR:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
+# V=1 shows the command lines
+Q = $(if $(V),,@)
+said = $(if $(V),,@echo '  $(1) $@')
 
 # ---- libraries -------------------------------------------------------------------------------
 # Needed: the build stops without them. make deps installs them.
@@ -107,13 +112,15 @@ tables := $(foreach t,engines importers exporters recorders,$(BUILD)/gen/$(t).de
 # ---- rules -----------------------------------------------------------------------------------
 $(BUILD)/%.o: %.c | $(tables)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(need_cflags) $(if $(filter $(notdir $*),$(have_names)),-DHAVE_LIB=1,-DHAVE_LIB=0) \
+	$(call said,CC  )
+	$(Q)$(CC) $(ALL_CFLAGS) $(need_cflags) $(if $(filter $(notdir $*),$(have_names)),-DHAVE_LIB=1,-DHAVE_LIB=0) \
 	    $(if $(filter $*.bpf.c,$(bpf_src)),-DBPF_OBJECT='"$(BUILD)/$*.bpf.o"') \
 	    -MMD -MP -c -o $@ $<
 
 $(BUILD)/%.pic.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -fsanitize=% -fno-sanitize%,$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -fexceptions -ftls-model=initial-exec -MMD -MP -c -o $@ $<
+	$(call said,CC  )
+	$(Q)$(CC) $(filter-out -fsanitize=% -fno-sanitize%,$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -fexceptions -ftls-model=initial-exec -MMD -MP -c -o $@ $<
 
 # The registries hold names only, so the objects that include them follow the table files.
 $(BUILD)/engines/engine.o: $(BUILD)/gen/engines.def
@@ -127,7 +134,8 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -ffreestanding -Wall -I. -I/usr/includ
 bpf_arch := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 $(BUILD)/%.bpf.o: %.bpf.c
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(bpf_arch) -MMD -MP -c -o $@ $<
+	$(call said,BPF )
+	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(bpf_arch) -MMD -MP -c -o $@ $<
 have_clang := $(if $(filter clang,$(WITHOUT)),,$(shell command -v $(CLANG) 2>/dev/null))
 ifneq ($(and $(have_clang),$(LIBS_OF_libbpf)),)
 $(foreach b,$(bpf_src),$(eval $(BUILD)/$(b:.bpf.c=.o): $(BUILD)/$(b:.c=.o)))
@@ -138,7 +146,7 @@ define archive
 $$(BUILD)/lib$(1).a: $(call obj_of,$(2))
 	@mkdir -p $$(@D)
 	@rm -f $$@
-	$$(AR) rcs $$@ $$^
+	$$(Q)$$(AR) rcs $$@ $$^
 endef
 $(eval $(call archive,trace,$(traces_src)))
 $(eval $(call archive,engine,$(engines_src)))
@@ -148,15 +156,20 @@ $(eval $(call archive,capture,$(capture_src)))
 
 LINK = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
 $(BUILD)/iotape-convert: $(BUILD)/convert/main.o $(BUILD)/libconvert.a $(BUILD)/libtrace.a
-	$(LINK) $(need_libs) -lm
+	$(call said,LINK)
+	$(Q)$(LINK) $(need_libs) -lm
 $(BUILD)/iotape-replay: $(BUILD)/replay/main.o $(BUILD)/libreplay.a $(BUILD)/libengine.a $(BUILD)/libtrace.a
-	$(LINK) $(engine_libs) $(need_libs) -lm
+	$(call said,LINK)
+	$(Q)$(LINK) $(engine_libs) $(need_libs) -lm
 $(BUILD)/iotape-compare: $(BUILD)/replay/compare_main.o $(BUILD)/libreplay.a $(BUILD)/libengine.a $(BUILD)/libtrace.a
-	$(LINK) $(engine_libs) $(need_libs) -lm
+	$(call said,LINK)
+	$(Q)$(LINK) $(engine_libs) $(need_libs) -lm
 $(BUILD)/iotape-capture: $(BUILD)/capture/main.o $(BUILD)/libcapture.a $(BUILD)/libtrace.a
-	$(LINK) $(capture_libs) $(need_libs) -lm
+	$(call said,LINK)
+	$(Q)$(LINK) $(capture_libs) $(need_libs) -lm
 $(BUILD)/libiotape-preload.so: $(patsubst %.c,$(BUILD)/%.pic.o,$(preload_src))
-	$(CC) $(filter-out -fsanitize=% -fno-sanitize%,$(ALL_CFLAGS)) $(LDFLAGS) -shared -o $@ $^ -ldl
+	$(call said,LINK)
+	$(Q)$(CC) $(filter-out -fsanitize=% -fno-sanitize%,$(ALL_CFLAGS)) $(LDFLAGS) -shared -o $@ $^ -ldl
 
 # ---- tests -----------------------------------------------------------------------------------
 test_src := $(sort $(wildcard tests/unit_*.c tests/conform_*.c))
@@ -169,13 +182,16 @@ all_libs := $(BUILD)/libreplay.a $(BUILD)/libengine.a $(BUILD)/libconvert.a $(BU
 all_ext  := $(engine_libs) $(capture_libs) $(need_libs) -lm -ldl
 
 $(test_bin): $(BUILD)/%: $(BUILD)/%.o $(all_libs)
-	$(LINK) $(all_ext) -lcmocka
+	$(call said,LINK)
+	$(Q)$(LINK) $(all_ext) -lcmocka
 # A fuzz target defines LLVMFuzzerTestOneInput; in make check a plain driver runs it over tests/corpus.
 FUZZ_MAIN ?= $(BUILD)/tests/driver_corpus.o
 $(fuzz_bin): $(BUILD)/%: $(BUILD)/%.o $(FUZZ_MAIN) $(all_libs)
-	$(LINK) $(all_ext)
+	$(call said,LINK)
+	$(Q)$(LINK) $(all_ext)
 $(prog_bin): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtrace.a
-	$(LINK) $(engine_libs) $(capture_libs) $(need_libs) -lm
+	$(call said,LINK)
+	$(Q)$(LINK) $(engine_libs) $(capture_libs) $(need_libs) -lm
 
 .PHONY: tests check check-run check-layers deps demo bench asan tsan install clean
 tests: all $(test_bin) $(fuzz_bin) $(prog_bin)

@@ -88,7 +88,7 @@ static int parse_fill(const struct opt *opt, void *conf_ptr, const char *text, s
 
 #define AT(field) offsetof(struct conf, field)
 const struct opt conf_table[] = {
-    {.type = OPT_HEADING, .help = "Engine and shape of the load:"},
+    {.type = OPT_HEADING, .help = "Engine and shape of the load"},
     {"engine", 'e', OPT_STRING, AT(engine_text), .arg = "E[:opt=val,...]", .def = "sync",
      .help = "how operations are issued; --list-engines lists them"},
     {"depth", 'd', OPT_COUNT, AT(depth), .arg = "N", .min = 1, .max = 65536,
@@ -117,7 +117,7 @@ const struct opt conf_table[] = {
     {"pin", 0, OPT_STRING, AT(pin), .arg = "CPUS",
      .help = "bind the workers to these CPUs in turn, as in 0-3,6"},
 
-    {.type = OPT_HEADING, .help = "When and in what order:"},
+    {.type = OPT_HEADING, .help = "When and in what order"},
     {"pace", 'p', OPT_ENUM, AT(pace), .arg = "P", .def = "asap", .values = pace_words,
      .help = "asap: closed loop at --depth; recorded: at the recorded times; think: each "
              "operation waits for what it waited for, plus the recorded think time"},
@@ -144,7 +144,7 @@ const struct opt conf_table[] = {
     {"clock", 0, OPT_ENUM, AT(clock), .arg = "C", .def = "real", .values = clock_words,
      .help = "simulated: time jumps to the next event; engine model only"},
 
-    {.type = OPT_HEADING, .help = "Where it goes:"},
+    {.type = OPT_HEADING, .help = "Where it goes"},
     {"root", 0, OPT_STRING, AT(root), .arg = "DIR",
      .help = "recorded paths are taken below DIR, never outside it"},
     {"target", 0, OPT_STRING, AT(target), .arg = "FILE",
@@ -179,7 +179,7 @@ const struct opt conf_table[] = {
     {"seed", 0, OPT_COUNT, AT(seed), .arg = "N", .def = "1",
      .help = "seed of random data and of engines that draw numbers"},
 
-    {.type = OPT_HEADING, .help = "Results:"},
+    {.type = OPT_HEADING, .help = "Results"},
     {"json", 0, OPT_STRING, AT(json), .arg = "FILE", .help = "the report as JSON; - is stdout"},
     {"result", 0, OPT_STRING, AT(result), .arg = "R.tape",
      .help = "a tape of what was done: when each operation was due, issued, completed"},
