@@ -13,6 +13,7 @@ static const char *const cache_words[] = {"asis", "cold", "warm", NULL};
 static const char *const fit_words[] = {"none", "wrap", "scale", "pack", NULL};
 static const char *const unaligned_words[] = {"error", "buffered", "round", NULL};
 static const char *const on_error_words[] = {"continue", "stop", NULL};
+static const char *const priority_words[] = {"auto", "normal", "high", "realtime", NULL};
 static const char *const clock_words[] = {"real", "simulated", NULL};
 
 static const struct {
@@ -116,6 +117,10 @@ const struct opt conf_table[] = {
              "DIR/clone.0, DIR/clone.1 ... below --root; N workers"},
     {"pin", 0, OPT_STRING, AT(pin), .arg = "CPUS",
      .help = "bind the workers to these CPUs in turn, as in 0-3,6"},
+    {"priority", 0, OPT_ENUM, AT(priority), .arg = "P", .def = "auto", .values = priority_words,
+     .help = "of the threads that issue: normal; high (nice -20); realtime (SCHED_FIFO 1); auto is "
+             "normal at pace asap, else realtime where allowed and a CPU is left over, else high "
+             "where allowed. The report says what it was"},
 
     {.type = OPT_HEADING, .help = "When and in what order"},
     {"pace", 'p', OPT_ENUM, AT(pace), .arg = "P", .def = "asap", .values = pace_words,

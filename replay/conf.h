@@ -22,6 +22,7 @@ enum conf_cache { CACHE_ASIS = 0, CACHE_COLD = 1, CACHE_WARM = 2 };
 enum conf_fit { FIT_NONE = 0, FIT_WRAP = 1, FIT_SCALE = 2, FIT_PACK = 3 };
 enum conf_unaligned { UNALIGNED_ERROR = 0, UNALIGNED_BUFFERED = 1, UNALIGNED_ROUND = 2 };
 enum conf_on_error { ON_ERROR_CONTINUE = 0, ON_ERROR_STOP = 1 };
+enum conf_priority { PRIORITY_AUTO = 0, PRIORITY_NORMAL, PRIORITY_HIGH, PRIORITY_REALTIME };
 enum conf_fill { FILL_ZERO = 0, FILL_RANDOM = 1, FILL_COMPRESS = 2 };
 
 /* Bits of conf.order. */
@@ -55,6 +56,7 @@ struct conf {
     bool latency_assumed;
     uint64_t workers;
     uint64_t processes;
+    int priority;    /* enum conf_priority */
     const char *pin; /* "0-3,6" or NULL */
 
     const char *root;

@@ -187,6 +187,7 @@ static void add_engine(json_t *root, const struct run_report *report)
     set(root, "engine_downgraded", json_boolean(report->downgraded));
     set(root, "engine_notes", json_string(report->notes));
     set(root, "engine_counters", counters);
+    set(root, "priority", json_string(conf_word("priority", report->priority)));
 }
 
 static void add_targets(json_t *root, const struct run_report *report, const struct conf *conf)

@@ -118,8 +118,8 @@ static void head(FILE *out, const struct run_report *report, const struct conf *
     if (report->workers > 1)
         fprintf(out, ", %u %s (depth %u in all)", report->workers,
                 conf->processes ? "processes" : "workers", report->depth * report->workers);
-    fprintf(out, "\npace       %s, order %s\n", conf_word("pace", conf->pace),
-            conf_order_text(conf->order, order));
+    fprintf(out, "\npace       %s, order %s, priority %s\n", conf_word("pace", conf->pace),
+            conf_order_text(conf->order, order), conf_word("priority", report->priority));
     if (report->simulated)
         fprintf(out, "CLOCK      SIMULATED: these times are a model's, nothing was measured\n");
     if (report->end != RUN_CLEAN)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,6 +175,7 @@ static void start_set(struct run *run)
     run->machine_before_ns = run_machine_busy_ns();
     run->wall_from_ns = clock_now_ns(&clock_real);
     atomic_store_explicit(&run->control->go, 1, memory_order_release);
+    syscall(SYS_futex, &run->control->go, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 static void watch(struct run *run, const sigset_t *signals)

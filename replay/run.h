@@ -34,6 +34,7 @@ struct run_report {
     char granted[WORKER_GRANTED];
     char notes[512];
     bool downgraded;
+    int priority;                     /* enum conf_priority: what the workers got */
     const struct plan *plan;
     const struct target_set *targets;
     const struct stats *stats;        /* of all workers */

@@ -288,6 +288,7 @@ static int fill_worker_confs(struct run *run, struct diag *diag)
             .all_direct = all_direct(run->targets),
             .targets_fixed = all_open(run->targets),
             .index = i,
+            .workers = run->worker_count,
             .cpu = cpu_count ? cpus[i % cpu_count] : -1,
         };
     }
@@ -426,6 +427,9 @@ static void fill_usage(struct run *run, struct run_report *report)
 {
     struct rusage now, children;
 
+    if (run->wall_from_ns == 0)
+        return; /* it never started */
+
     getrusage(RUSAGE_SELF, &now);
     report->cpu_user_ns = timeval_ns(&now.ru_utime) - timeval_ns(&run->usage_before.ru_utime);
     report->cpu_sys_ns = timeval_ns(&now.ru_stime) - timeval_ns(&run->usage_before.ru_stime);
@@ -455,6 +459,7 @@ static void fill_engine(struct run *run, struct run_report *report)
     memcpy(report->granted, first->granted, sizeof report->granted);
     memcpy(report->notes, first->notes, sizeof report->notes);
     report->downgraded = first->downgraded;
+    report->priority = first->priority ? first->priority : PRIORITY_NORMAL;
 }
 
 static void fill_times(struct run *run, struct run_report *report)

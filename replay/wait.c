@@ -12,6 +12,7 @@ void waiter_init(struct waiter *waiter, const struct clock *clock, enum conf_wai
         .clock = clock, .how = how, .stop = stop, .margin_ns = WAIT_MARGIN_START_NS};
     if (how == WAIT_SLEEP)
         waiter->margin_ns = 0;
+    waiter->awake_since_ns = clock_now_ns(clock);
     /* The default slack lets every sleep end 50 us late. */
     prctl(PR_SET_TIMERSLACK, 1);
 }
@@ -22,15 +23,16 @@ void waiter_learn(struct waiter *waiter, uint64_t wanted_ns, uint64_t woke_ns)
     uint64_t margin_ns = waiter->margin_ns;
 
     waiter->sleeps++;
+    waiter->awake_since_ns = woke_ns;
     if (late_ns > waiter->overshoot_max_ns)
         waiter->overshoot_max_ns = late_ns;
     if (waiter->how != WAIT_HYBRID)
         return;
-    /* Steps up and down in the proportion 99 : 1 settle at the 99th percentile. */
+    /* Steps up and down in the proportion 49 : 1 settle at the 98th percentile. */
     if (late_ns > margin_ns)
-        margin_ns += margin_ns / 4 + 500;
+        margin_ns += margin_ns / 4 + 490;
     else
-        margin_ns -= margin_ns / 400 + 5;
+        margin_ns -= margin_ns / 196 + 10;
     if (margin_ns < WAIT_MARGIN_MIN_NS)
         margin_ns = WAIT_MARGIN_MIN_NS;
     if (margin_ns > WAIT_MARGIN_MAX_NS)
@@ -42,6 +44,9 @@ uint64_t waiter_budget(const struct waiter *waiter, uint64_t now_ns, uint64_t de
 {
     uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 
+    if (waiter->how == WAIT_HYBRID && left_ns <= waiter->margin_ns &&
+        left_ns > WAIT_NAP_GAP_NS && now_ns - waiter->awake_since_ns > WAIT_AWAKE_MAX_NS)
+        return left_ns - WAIT_NAP_MARGIN_NS;
     if (waiter->how == WAIT_SPIN || left_ns <= waiter->margin_ns)
         return 0;
     left_ns -= waiter->margin_ns;

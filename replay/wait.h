@@ -2,8 +2,10 @@
 /*
  * Waiting for a moment. A sleep ends late, by an amount that depends on the machine and the hour:
  * so the hybrid wait sleeps until a margin before the deadline, then spins. The margin is learnt
- * from how late the sleeps of this very thread ended (their 99th percentile, tracked), within
- * bounds that keep the spinning a small part of a long gap. One waiter a thread.
+ * from how late the sleeps of this very thread ended (their 98th percentile, tracked), within
+ * bounds that keep the spinning a small part of a long gap. Where gaps are shorter than the margin
+ * it would spin for ever; it then sleeps through one of them now and then, so that a thread of
+ * real-time priority leaves its CPU before the kernel takes it away. One waiter a thread.
  */
 #ifndef REPLAY_WAIT_H
 #define REPLAY_WAIT_H
@@ -17,13 +19,17 @@
 
 #define WAIT_MARGIN_MIN_NS   3000u
 #define WAIT_MARGIN_START_NS 60000u
-#define WAIT_MARGIN_MAX_NS   300000u
+#define WAIT_MARGIN_MAX_NS   120000u
+#define WAIT_AWAKE_MAX_NS    20000000u /* without a sleep */
+#define WAIT_NAP_GAP_NS      45000u    /* then the first gap of this length ... */
+#define WAIT_NAP_MARGIN_NS   30000u    /* ... is slept through, but for this */
 
 struct waiter {
     const struct clock *clock;
     enum conf_wait how;
     const atomic_int *stop; /* ends a wait early when it turns non-zero */
     uint64_t margin_ns;
+    uint64_t awake_since_ns;
     uint64_t sleeps;
     uint64_t slept_ns, spun_ns;
     uint64_t overshoot_max_ns;

@@ -47,6 +47,7 @@ struct worker_report {
     char text[512];
     char granted[WORKER_GRANTED];
     bool downgraded;
+    _Atomic int priority; /* enum conf_priority: what its threads got; 0 = normal */
     char notes[512]; /* lines from the engine */
     struct {
         char name[32];
@@ -73,7 +74,7 @@ struct worker_conf {
     uint64_t stride_bytes;       /* buffer of a slot; 0 = the replay moves no data */
     uint64_t max_length;
     bool writes, all_direct, targets_fixed;
-    uint32_t index;
+    uint32_t index, workers;     /* this one's number, and how many there are */
     int cpu;                     /* to run on; -1 = anywhere */
 };
 

@@ -2,11 +2,15 @@
 #include "replay/worker_setup.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "replay/area.h"
 #include "replay/conf.h"
@@ -77,6 +81,39 @@ static void account_fill(struct issuer *issuer, const struct worker_conf *conf, 
     stats_init(issuer->account.stats);
 }
 
+/*
+ * Issuing on time is all that this thread is for: it asks to run when others also want to. With a
+ * real-time policy only while a CPU is left for the decoder and the rest of the machine.
+ */
+static int raise_priority(struct issuer *issuer)
+{
+    const struct conf *conf = issuer->conf->conf;
+    const struct sched_param param = {.sched_priority = 1};
+    bool automatic = conf->priority == PRIORITY_AUTO;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int err = 0;
+
+    if (conf->priority == PRIORITY_NORMAL || (automatic && conf->pace == PACE_ASAP) ||
+        issuer->conf->clock->simulated)
+        return 0;
+    if (conf->priority == PRIORITY_REALTIME || (automatic && issuer->conf->workers < cpus)) {
+        if (sched_setscheduler(0, SCHED_FIFO, &param) == 0) {
+            issuer->conf->report->priority = PRIORITY_REALTIME;
+            return 0;
+        }
+        err = -errno;
+    }
+    if (conf->priority != PRIORITY_REALTIME) {
+        err = setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -20) == 0 ? 0 : -errno;
+        if (err == 0)
+            issuer->conf->report->priority = PRIORITY_HIGH;
+    }
+    if (err != 0 && !automatic)
+        return diag_errno(&issuer->diag, err, "--priority %s",
+                          conf_word("priority", conf->priority));
+    return 0;
+}
+
 int issuer_setup(struct issuer *issuer, const struct worker_conf *conf, uint32_t thread,
                  uint32_t depth, uint32_t fd_capacity)
 {
@@ -117,19 +154,20 @@ int issuer_setup(struct issuer *issuer, const struct worker_conf *conf, uint32_t
     }
     issuer->core = (struct core_op){
         .targets = conf->targets, .cache = issuer->cache, .env = &issuer->env};
-    return engine_open(&issuer->engine, &conf->conf->engine, &issuer->env);
+    err = engine_open(&issuer->engine, &conf->conf->engine, &issuer->env);
+    return err != 0 ? err : raise_priority(issuer);
 }
 
 bool issuer_wait_go(struct issuer *issuer)
 {
-    const struct timespec pause = {.tv_nsec = 100000};
+    const struct timespec look = {.tv_nsec = 50000000};
     struct worker_control *control = issuer->conf->control;
 
     atomic_fetch_add_explicit(&control->ready, 1, memory_order_release);
     while (!atomic_load_explicit(&control->go, memory_order_acquire)) {
         if (atomic_load_explicit(&control->stop, memory_order_relaxed))
             return false;
-        nanosleep(&pause, NULL);
+        syscall(SYS_futex, &control->go, FUTEX_WAIT, 0, &look, NULL, 0);
     }
     account_start(&issuer->account, control->start_ns);
     waiter_init(&issuer->waiter, issuer->conf->clock, (enum conf_wait)issuer->conf->conf->wait,
