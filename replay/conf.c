@@ -109,7 +109,7 @@ const struct opt conf_table[] = {
     {"batch-complete-max", 0, OPT_COUNT, AT(complete_max), .arg = "N", .max = 65536,
      .help = "most completions taken in one call. Default: the depth"},
     {"workers", 'w', OPT_COUNT, AT(workers), .arg = "N", .def = "1", .min = 1, .max = 1024,
-     .help = "threads that issue; streams go to them by hash (files do, with --order overlap)"},
+     .help = "threads that issue; streams are spread over them (files are, with --order overlap)"},
     {"processes", 0, OPT_COUNT, AT(processes), .arg = "N", .max = 1024,
      .help = "the same, as processes"},
     {"clones", 0, OPT_COUNT, AT(clones), .arg = "N", .max = 1024,

@@ -262,18 +262,14 @@ static int lane_put(struct feed *feed, uint32_t worker, const struct prepared *p
 
 static uint32_t route(struct feed *feed, const struct trace_op *op, const struct prepared *p)
 {
-    uint64_t key;
-
+    /* Table entries are numbered as they are met: the remainder spreads them evenly. */
     if (feed->worker_count == 1)
         return 0;
     if (feed->conf->order & ORDER_OVERLAP)
-        key = p->file; /* operations on the same bytes meet in one worker */
-    else if (op->stream != TRACE_NONE_U32)
-        key = op->stream;
-    else
-        return (uint32_t)(feed->next_lane++ % feed->worker_count);
-    key = (key + 1) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)((key >> 32) % feed->worker_count);
+        return p->file % feed->worker_count; /* those on the same bytes meet in one worker */
+    if (op->stream != TRACE_NONE_U32)
+        return op->stream % feed->worker_count;
+    return (uint32_t)(feed->next_lane++ % feed->worker_count);
 }
 
 static int put_tagged(struct feed *feed, uint32_t worker, const struct trace_op *op,

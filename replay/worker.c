@@ -231,12 +231,13 @@ static void depth_to(struct worker *w, uint64_t now_ns)
 }
 
 /* Books what a call took; what it did not take stays staged, in order. */
-static int taken_book(struct worker *w, int taken, uint64_t issued_ns, uint64_t returned_ns,
-                      bool timed)
+static int taken_book(struct worker *w, uint32_t offered, int taken, uint64_t issued_ns,
+                      uint64_t returned_ns, bool timed)
 {
     struct stats *stats = w->issuer.account.stats;
 
     stats->submit_calls++;
+    stats_depth_sub(&w->conf->control->depth, offered - (taken > 0 ? (uint32_t)taken : 0));
     if (taken < 0) {
         stats->eagain++;
         return taken == -EAGAIN ? 0 : taken;
@@ -247,7 +248,6 @@ static int taken_book(struct worker *w, int taken, uint64_t issued_ns, uint64_t 
     w->in_flight += (uint32_t)taken;
     if (w->in_flight > stats->depth_max)
         stats->depth_max = w->in_flight;
-    stats_depth_add(&w->conf->control->depth, (uint32_t)taken);
     w->staged -= (uint32_t)taken;
     if (w->staged > 0)
         memmove(w->batch, w->batch + taken, w->staged * sizeof *w->batch);
@@ -257,6 +257,8 @@ static int taken_book(struct worker *w, int taken, uint64_t issued_ns, uint64_t 
 
 static void stamp(struct worker *w, uint32_t count, uint64_t issued_ns)
 {
+    /* In flight from here on: a call may work on them before it returns. */
+    stats_depth_add(&w->conf->control->depth, count);
     for (uint32_t i = 0; i < count; i++) {
         struct slot *slot = w->batch[i]->core;
 
@@ -315,7 +317,7 @@ static int submit(struct worker *w)
     returned_ns = clock_now_ns(w->conf->clock);
     for (int i = 0; i < taken; i++)
         w->batch[i]->returned_ns = returned_ns;
-    return taken_book(w, taken, issued_ns, returned_ns, true);
+    return taken_book(w, count, taken, issued_ns, returned_ns, true);
 }
 
 static int reap(struct worker *w, uint32_t min, uint64_t timeout_ns)
@@ -342,7 +344,7 @@ static int submit_reap(struct worker *w, uint32_t min, uint64_t timeout_ns)
     now_ns = clock_now_ns(w->conf->clock);
     if (taken > 0 && reaped >= 0)
         depth_to(w, issued_ns);
-    err = taken_book(w, taken, issued_ns, now_ns, false);
+    err = taken_book(w, count, taken, issued_ns, now_ns, false);
     if (err == 0 && reaped < 0)
         err = reaped;
     completed_book(w, reaped, now_ns);
