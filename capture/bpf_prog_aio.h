@@ -139,7 +139,7 @@ static long aio_submit_one(__u32 index, struct aio_walk *walk)
     if (kind < 0)
         return 0;
     file = file_of_fd(block.fd);
-    if (!file_meet(thread, file, &key))
+    if (!file_meet(thread, file, &key, kind >= TRACE_FSYNC))
         return 0;
     length = block.bytes;
     if (vector)

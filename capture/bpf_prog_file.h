@@ -36,10 +36,12 @@ static __always_inline struct file *file_of_fd(int fd)
     return file;
 }
 
-static __always_inline bool mode_kept(__u16 mode)
+/* Of folders only fsync is I/O: it is what makes a rename or an unlink last. */
+static __always_inline bool mode_kept(__u16 mode, bool folders)
 {
-    return all_fds || (mode & KERNEL_MODE_TYPE) == KERNEL_MODE_REG ||
-           (mode & KERNEL_MODE_TYPE) == KERNEL_MODE_BLK;
+    mode &= KERNEL_MODE_TYPE;
+    return all_fds || mode == KERNEL_MODE_REG || mode == KERNEL_MODE_BLK ||
+           (folders && mode == KERNEL_MODE_DIR);
 }
 
 /*
@@ -156,7 +158,7 @@ static __always_inline bool key_equal(const struct bpf_file_key *a, const struct
 }
 
 /* The file's identity; false when its kind is not recorded. */
-static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret_key)
+static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret_key, bool folders)
 {
     struct inode *inode;
     struct super_block *sb;
@@ -166,7 +168,7 @@ static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret
         return false;
     GET(inode, struct file, file, f_inode);
     GET(mode, struct inode, inode, i_mode);
-    if (!mode_kept(mode))
+    if (!mode_kept(mode, folders))
         return false;
     GET(ret_key->inode, struct inode, inode, i_ino);
     GET(ret_key->generation, struct inode, inode, i_generation);
@@ -177,9 +179,9 @@ static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret
 
 /* As file_key, and sees to it that the file has been delivered. */
 static __always_inline bool file_meet(struct bpf_thread *thread, struct file *file,
-                                      struct bpf_file_key *ret_key)
+                                      struct bpf_file_key *ret_key, bool folders)
 {
-    if (!file_key(file, ret_key))
+    if (!file_key(file, ret_key, folders))
         return false;
     if (key_equal(ret_key, &thread->known))
         return true;

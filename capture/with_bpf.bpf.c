@@ -24,11 +24,11 @@ static __always_inline void args_keep(struct bpf_thread *thread, struct pt_regs 
 #define ARG(thread, index) ((thread)->args[(index) & 7])
 
 /* The call's descriptor is of a kind that is recorded; its identity is kept for the exit. */
-static __always_inline bool fd_enter(struct bpf_thread *thread, __u8 argument)
+static __always_inline bool fd_enter(struct bpf_thread *thread, __u8 argument, bool folders)
 {
     struct file *file = file_of_fd((int)ARG(thread, argument));
 
-    if (!file_meet(thread, file, &thread->key))
+    if (!file_meet(thread, file, &thread->key, folders))
         return false;
     thread->file = (__u64)file;
     GET(thread->file_flags, struct file, file, f_flags);
@@ -42,15 +42,16 @@ static __always_inline bool call_enter(struct bpf_thread *thread, const volatile
     case BPF_CLASS_RANGE:
     case BPF_CLASS_POSITION:
     case BPF_CLASS_VECTOR:
-    case BPF_CLASS_FD:
     case BPF_CLASS_CLOSE:
     case BPF_CLASS_MAP:
-        return fd_enter(thread, call->fd);
+        return fd_enter(thread, call->fd, false);
+    case BPF_CLASS_FD:
+        return fd_enter(thread, call->fd, true);
     case BPF_CLASS_ADVISE:
-        return ARG(thread, call->extra) == 3 && fd_enter(thread, call->fd); /* WILLNEED */
+        return ARG(thread, call->extra) == 3 && fd_enter(thread, call->fd, false); /* WILLNEED */
     case BPF_CLASS_IOCTL: /* BLKDISCARD, BLKZEROOUT */
         return (thread->args[1] == 0x1277 || thread->args[1] == 0x127f) &&
-               fd_enter(thread, call->fd);
+               fd_enter(thread, call->fd, false);
     case BPF_CLASS_AIO_SUBMIT:
         aio_submit_enter(thread);
         return true;
@@ -200,7 +201,7 @@ static __noinline void open_exit(struct bpf_thread *thread, const volatile struc
         lost_add(BPF_LOST_USER, 1);
     if (result >= 0) {
         file = file_of_fd((int)result);
-        if (!file_key(file, &thread->key))
+        if (!file_key(file, &thread->key, false))
             return;
         thread_announce(thread);
         GET(mode, struct file, file, f_mode);
@@ -279,11 +280,11 @@ static __noinline void copy_exit(struct bpf_thread *thread, const volatile struc
     __u64 offset, offset2;
     __u32 flags = 0, flags2 = 0;
 
-    if (!file_meet(thread, from, &from_key)) {
+    if (!file_meet(thread, from, &from_key, false)) {
         __builtin_memset(&from_key, 0, sizeof(from_key));
         from = NULL;
     }
-    if (!file_meet(thread, to, &to_key)) {
+    if (!file_meet(thread, to, &to_key, false)) {
         __builtin_memset(&to_key, 0, sizeof(to_key));
         to = NULL;
     }

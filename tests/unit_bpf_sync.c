@@ -93,7 +93,8 @@ static int work_names(void)
     int dir, fd;
 
     did(TRACE_MKDIR, TRACE_API_SYNC, "d", 0, 0, mkdir("d", 0700));
-    dir = open("d", O_RDONLY | O_DIRECTORY); /* a folder: not recorded */
+    dir = open("d", O_RDONLY | O_DIRECTORY); /* a folder: only its fsync is recorded */
+    did(TRACE_FSYNC, TRACE_API_SYNC, "d", 0, 0, fsync(dir));
     fd = openat(dir, "f", O_CREAT | O_WRONLY, 0600);
     did(TRACE_CREATE, TRACE_API_SYNC, "f", 0, 0, fd < 0 ? -1 : 0);
     did(TRACE_WRITE, TRACE_API_SYNC, "f", 0, 5, write(fd, "hello", 5));
