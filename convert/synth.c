@@ -215,7 +215,8 @@ static int make_files(struct synth *synth)
     int err = 0;
 
     for (uint64_t i = 0; i < synth->file_count && err == 0; i++) {
-        int length = synth->file_count == 1
+        int length = spec->names ? snprintf(name, sizeof(name), "%s", spec->names[i])
+                     : synth->file_count == 1
                          ? snprintf(name, sizeof(name), "%s", spec->path)
                          : snprintf(name, sizeof(name), "%s.%llu", spec->path,
                                     (unsigned long long)i);
@@ -232,16 +233,19 @@ static int make_files(struct synth *synth)
 static int make_streams(struct synth *synth)
 {
     const struct synth_spec *spec = synth->spec;
+    uint32_t first_pid = spec->first_pid ? spec->first_pid : FIRST_PID;
+    const char *comm = spec->comm ? spec->comm : "synth";
     int err = 0;
 
+    synth->batch_id = spec->first_batch;
     for (uint64_t i = 0; i < spec->streams && err == 0; i++) {
         struct stream *stream = &synth->streams[i];
 
         synth_rng_init(&stream->rng, spec->seed, i + 1);
         stream->cursors = synth->cursors + i * spec->files * spec->contexts;
         stream->writes = synth->writes + i * spec->files;
-        err = import_stream(synth->import, FIRST_PID + (spec->processes ? (uint32_t)i : 0),
-                            FIRST_PID + (uint32_t)i, "synth", 5, &stream->table);
+        err = import_stream(synth->import, first_pid + (spec->processes ? (uint32_t)i : 0),
+                            first_pid + (uint32_t)i, comm, strlen(comm), &stream->table);
     }
     return err;
 }
@@ -263,6 +267,8 @@ static int say_what(struct synth *synth)
         err = import_cannot_tell(synth->import, "result");
     if (err == 0 && !timed)
         err = import_cannot_tell(synth->import, "time");
+    if (spec->silent)
+        return err;
     import_note(synth->import, "replay with --pace %s --depth %llu --batch %llu%s",
                 timed ? "recorded" : "asap", (unsigned long long)spec->depth,
                 (unsigned long long)spec->batch, spec->processes ? " and streams as processes" : "");

@@ -69,6 +69,12 @@ struct synth_spec {
     bool direct, osync, dsync, nowait, append;
     int api; /* enum trace_api */
     uint64_t seed;
+    /* for importers that make several workloads; no options of synth */
+    const char *const *names; /* of all files, in place of path and numbers; NULL = none */
+    const char *comm;         /* of the streams; NULL = "synth" */
+    uint32_t first_pid;       /* 0 = 1000 */
+    uint64_t first_batch;
+    bool silent;              /* no note on how to replay it */
 };
 
 extern const struct opt synth_opts[];
