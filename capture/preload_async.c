@@ -6,6 +6,7 @@
 
 #define BUCKETS    16384u
 #define NODES_STEP 4096u /* nodes mapped at a time */
+#define HELD       UINT64_MAX /* an id: of what is not recorded */
 
 struct node {
     struct node *next;
@@ -114,23 +115,15 @@ static uint64_t node_take(uint64_t space, uint64_t key, uint64_t id)
     return 0;
 }
 
-uint64_t async_add(uint64_t space, uint64_t key, const struct async_op *op)
+static bool node_add(uint64_t space, uint64_t key, uint64_t id)
 {
     uint32_t bucket = bucket_of(space, key);
     struct node *node;
-    uint64_t id = 0;
 
-    if (!shim_ready() || (op->slot & SLOT_IGNORED))
-        return 0;
-    if (op->slot & SLOT_LOST) {
-        shim_thread.ring->dropped_files++;
-        return 0;
-    }
     if (!table_take())
-        return 0;
+        return false;
     node = node_new();
     if (node) {
-        id = shim_next_id();
         *node = (struct node){NULL, space, key, id};
         if (table.tails[bucket])
             table.tails[bucket]->next = node;
@@ -139,9 +132,30 @@ uint64_t async_add(uint64_t space, uint64_t key, const struct async_op *op)
         table.tails[bucket] = node;
     }
     table_give();
-    if (!id)
-        shim_thread.ring->dropped++;
-    return id;
+    return node != NULL;
+}
+
+uint64_t async_add(uint64_t space, uint64_t key, const struct async_op *op)
+{
+    uint64_t id;
+
+    if (!shim_ready() || (op->slot & SLOT_IGNORED))
+        return 0;
+    if (op->slot & SLOT_LOST) {
+        shim_thread.ring->dropped_files++;
+        return 0;
+    }
+    id = shim_next_id();
+    if (node_add(space, key, id))
+        return id;
+    shim_thread.ring->dropped++;
+    return 0;
+}
+
+void async_hold(uint64_t space, uint64_t key)
+{
+    if (shim_ready())
+        node_add(space, key, HELD);
 }
 
 void async_remove(uint64_t space, uint64_t key, uint64_t id)
@@ -184,7 +198,7 @@ void async_done(uint64_t space, uint64_t key, int64_t result, uint64_t end_ns,
         id = node_take(space, key, 0);
         table_give();
     }
-    record = id ? op_reserve(TRACE_READ, TRACE_API_UNKNOWN) : NULL;
+    record = id && id != HELD ? op_reserve(TRACE_READ, TRACE_API_UNKNOWN) : NULL;
     if (!record)
         return;
     record->type = RING_DONE;

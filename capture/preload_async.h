@@ -20,6 +20,8 @@ struct async_op {
  * its id, or 0 when it is not recorded. Two ops may have the same key: they complete in the
  * order they were added. */
 uint64_t async_add(uint64_t space, uint64_t key, const struct async_op *op);
+/* Something that is not recorded but will complete under this key as well: keeps the order. */
+void async_hold(uint64_t space, uint64_t key);
 /* The op was not taken after all. */
 void async_remove(uint64_t space, uint64_t key, uint64_t id);
 /* Writes the record of an added op that was handed over at begin_ns. batch: 0 = alone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Mappings of files. What is loaded and stored through them makes no call: that there are some
  * is noted, and counted as unseen. */
-#include "capture/preload.h"
+#include "capture/preload_uring.h"
 
 #include <sys/mman.h>
 
@@ -76,6 +76,8 @@ static void *map(void *address, size_t bytes, int protection, int flags, int fd,
     if (fd >= 0 && !(flags & MAP_ANONYMOUS))
         record = op_begin(fd, TRACE_MMAP, TRACE_API_MMAP, (uint64_t)offset, bytes);
     mapped = REAL(mmap64)(address, bytes, protection, flags, fd, offset);
+    if (mapped != MAP_FAILED && UNLIKELY(uring_is(fd)))
+        uring_mapped(fd, (uint64_t)offset, mapped);
     if (!record)
         return mapped;
     record->arg = (uint32_t)protection;

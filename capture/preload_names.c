@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/preload_open.h"
+#include "capture/preload_uring.h"
 
 DEFINE_REAL(open64);
 DEFINE_REAL(openat64);
@@ -218,6 +219,8 @@ EXPORT int close(int fd)
 
     /* Before the call: after it the number may be another thread's new file. */
     file_forget(fd);
+    if (UNLIKELY(uring_is(fd)) && !shim_in_vfork())
+        uring_gone(fd);
     result = REAL(close)(fd);
     if (record)
         op_end(record, result);

@@ -2,6 +2,7 @@
 #include "capture/preload.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 /* The section's ends, by the linker. */
 extern const struct real_function __start_iotape_reals[] __attribute__((visibility("hidden")));
@@ -17,11 +18,19 @@ static long missing_function(void)
 void *real_find(const struct real_function *function)
 {
     int saved = errno;
-    void *found = dlsym(RTLD_NEXT, function->name);
+    void *found = dlsym(RTLD_NEXT, function->name), *library;
 
-    *function->slot = found ? found : (void *)missing_function;
+    /* A plugin's liburing is not in the global scope; ours shadows it all the same. */
+    if (!found && strstr(function->name, "io_uring_") &&
+        (library = dlopen("liburing.so.2", RTLD_LAZY | RTLD_NOLOAD))) {
+        found = dlsym(library, function->name);
+        dlclose(library);
+    }
+
     errno = saved;
-    return *function->slot;
+    if (!found)
+        return (void *)missing_function; /* may be loaded later */
+    return *function->slot = found;
 }
 
 void real_find_all(void)

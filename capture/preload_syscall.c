@@ -4,12 +4,14 @@
 #include "capture/preload.h"
 
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "capture/preload_libaio.h"
+#include "capture/preload_uring.h"
 
 DEFINE_REAL(syscall);
 
@@ -86,6 +88,35 @@ static bool wrapped(long number, const long word[6], long *ret_result)
     return true;
 }
 
+static long enter(const long word[6])
+{
+    struct uring *ring = uring_find((int)word[0]);
+    long result;
+    int saved;
+
+    if (!ring || !shim_ready())
+        return REAL_CALL(SYS_io_uring_enter, word);
+    uring_look(ring);
+    uring_enter(ring, (uint32_t)word[1]);
+    result = REAL_CALL(SYS_io_uring_enter, word);
+    saved = errno;
+    uring_look(ring);
+    errno = saved;
+    return result;
+}
+
+static long registered(const long word[6])
+{
+    struct uring *ring = uring_find((int)word[0]);
+    long result = REAL_CALL(SYS_io_uring_register, word);
+
+    if (ring && result >= 0 && word[1] == IORING_REGISTER_FILES)
+        uring_files(ring, true, 0, (const int *)word[2], (uint32_t)word[3]);
+    else if (ring && result >= 0 && word[1] == IORING_UNREGISTER_FILES)
+        uring_files(ring, true, 0, NULL, 0);
+    return result;
+}
+
 EXPORT long syscall(long number, ...)
 {
     long word[6], result;
@@ -107,8 +138,10 @@ EXPORT long syscall(long number, ...)
     case SYS_io_uring_setup:
         result = REAL_CALL(number, word);
         if (result >= 0)
-            shim_unseen("raw io_uring", 1);
+            uring_made((int)result, (const struct io_uring_params *)word[1]);
         return result;
+    case SYS_io_uring_enter: return enter(word);
+    case SYS_io_uring_register: return registered(word);
     default:
         if (transfer(number, word, &result) || wrapped(number, word, &result))
             return result;
