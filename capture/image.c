@@ -307,6 +307,7 @@ static int take_record(struct image *image, struct image_ring *ring, struct sess
     if (record->type == RING_ISSUE) {
         if (record->end_ns == 0)
             return -EBADMSG;
+        op.ref = record->end_ns; /* ids are given out in the order of submission */
         got = pending_issue(&image->pending, record->end_ns, &op, &whole);
         return got == 1 ? (err = deliver(session, &whole)) ? err : 1 : got ? got : 1;
     }

@@ -124,7 +124,10 @@ static struct ring_record *map_begin(unsigned int kind, void *address, size_t by
 EXPORT int munmap(void *address, size_t bytes)
 {
     struct ring_record *record = map_begin(TRACE_MUNMAP, address, bytes);
-    int result = REAL(munmap)(address, bytes);
+    int result;
+
+    uring_unmapped(address);
+    result = REAL(munmap)(address, bytes);
 
     if (record)
         op_end(record, result);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "capture/preload_open.h"
+#include "capture/preload_uring.h"
 
 DEFINE_REAL(fopen64);
 DEFINE_REAL(freopen64);
@@ -180,6 +181,7 @@ EXPORT int fflush(FILE *file)
 /* exit writes out what is left after the last destructor, where nobody can watch. */
 static void __attribute__((destructor)) streams_at_exit(void)
 {
+    uring_account_all();
     for (FILE *at = all_streams(); at; at = at->_chain)
         stdio_flushing(at, true);
 }

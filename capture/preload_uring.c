@@ -101,6 +101,7 @@ void uring_mapped(int fd, uint64_t offset, void *mapped)
         return;
     offsets = ring->offsets;
     memory = &ring->memory;
+    ring->mapped[offset == IORING_OFF_SQES ? 2 : offset == IORING_OFF_CQ_RING] = mapped;
     if (offset == IORING_OFF_SQES)
         memory->sqes = at;
     if (offset == IORING_OFF_CQ_RING || (offset == IORING_OFF_SQ_RING && offsets->single)) {
@@ -116,12 +117,52 @@ void uring_mapped(int fd, uint64_t offset, void *mapped)
     }
 }
 
+/* Programs with system calls of their own making hand entries over unseen; the tail tells how
+ * many. The entries themselves have long been used again. */
+static void account(struct uring *ring)
+{
+    uint32_t unseen;
+
+    if (!ring->memory.sq_tail)
+        return;
+    uring_look(ring);
+    unseen = ring->offsets ? *ring->memory.sq_tail - ring->submitted : 0;
+    if (unseen)
+        shim_unseen("io_uring ops handed over by the program's own system calls; bpf would see them", unseen);
+    ring->submitted += unseen;
+}
+
+void uring_unmapped(const void *mapped)
+{
+    int count = __atomic_load_n(&ring_count, __ATOMIC_ACQUIRE);
+
+    for (int i = 0; i < count; i++) {
+        struct uring *ring = &rings[i];
+
+        for (int part = 0; part < 3 && ring->space; part++) {
+            if (ring->mapped[part] != mapped)
+                continue;
+            account(ring);
+            memset(&ring->memory, 0, sizeof(ring->memory));
+            return;
+        }
+    }
+}
+
+void uring_account_all(void)
+{
+    for (int i = 0; i < ring_count; i++)
+        if (rings[i].space)
+            account(&rings[i]);
+}
+
 void uring_gone(int fd)
 {
     struct uring *ring = find(fd);
 
     if (!ring)
         return;
+    account(ring);
     if (ring->files)
         RAW(munmap, ring->files, FILES_MAX * sizeof(uint64_t));
     ring->files = NULL;
@@ -282,7 +323,7 @@ void uring_enter(struct uring *ring, uint32_t to_submit)
     if (ring->setup_flags & IORING_SETUP_SQPOLL || (int32_t)(tail - end) < 0)
         end = tail;
     if (ring->setup_flags & IORING_SETUP_SQPOLL && tail - ring->submitted > *memory->sq_mask + 1) {
-        shim_unseen("io_uring entries that were taken without a call",
+        shim_unseen("io_uring ops handed over without a call; bpf would see them",
                     tail - ring->submitted - *memory->sq_mask - 1);
         ring->submitted = tail - *memory->sq_mask - 1;
     }
@@ -307,8 +348,9 @@ void uring_look(struct uring *ring)
         return;
     now = stamp_ns();
     if (tail - ring->completed > mask + 1) {
-        shim_unseen("io_uring completions that were taken without a call",
-                    tail - ring->completed - mask - 1);
+        if (!ring->offsets) /* else the submissions are not seen either, and counted */
+            shim_unseen("io_uring completions taken without a call",
+                        tail - ring->completed - mask - 1);
         ring->completed = tail - mask - 1;
     }
     for (; ring->completed != tail; ring->completed++) {

@@ -25,6 +25,7 @@ struct uring {
     uint32_t submitted; /* submission entries looked at, where the array is used */
     uint32_t completed; /* completion entries looked at */
     struct io_uring_offsets *offsets; /* by hand: what io_uring_setup told */
+    const void *mapped[3];            /* by hand: rings and entries */
     uint64_t *files; /* registered: the slots of their descriptors */
     uint32_t file_count;
 };
@@ -38,6 +39,10 @@ struct uring *uring_learn(int fd, const struct uring_memory *memory, uint32_t se
 /* Set up by hand: the parameters say where in its mappings things are. */
 void uring_made(int fd, const struct io_uring_params *params);
 void uring_mapped(int fd, uint64_t offset, void *mapped);
+/* This mapping is about to go: what has been handed over unseen is counted while it can be. */
+void uring_unmapped(const void *mapped);
+/* As uring_unmapped for all rings, at the program's end. */
+void uring_account_all(void);
 void uring_gone(int fd);
 /* fds is NULL when all go; -1 in it is a hole. whole: a new table of count; else count from first
  * on are replaced. */

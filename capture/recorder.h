@@ -49,7 +49,9 @@ int session_file(struct session *session, const struct trace_file *facts, uint32
 /* A stream is a (pid, tid); comm may change at exec: then a new stream begins. */
 int session_stream(struct session *session, uint32_t pid, uint32_t tid, uint32_t ppid,
                    const char *comm, uint32_t *ret_stream) TRACE_MUST_CHECK;
-/* issue_ns is CLOCK_MONOTONIC; the session subtracts the start. Order: roughly by time. */
+/* issue_ns is CLOCK_MONOTONIC; the session subtracts the start. Order: roughly by time. Ops with one
+ * issue_ns (a batch) are put in the order of their ref, which does not reach the tape; those
+ * without one come after them, in the order they were given. */
 int session_op(struct session *session, const struct trace_op *op) TRACE_MUST_CHECK;
 /* Events lost, by kind ("ring-full", "user-read", "bpf-miss") and CPU (-1 = none). */
 void session_lost(struct session *session, const char *kind, int cpu, uint64_t count);

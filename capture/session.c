@@ -23,7 +23,7 @@
 
 /* A count of events lost or not seen, by kind and CPU. */
 struct loss {
-    char kind[48];
+    char kind[96];
     int cpu; /* -1 = none */
     uint64_t count;
     bool unseen;
@@ -236,6 +236,7 @@ static void session_drain(struct session *session, int64_t before_ns, size_t lim
     size_t count = 0;
 
     for (; limit > 0 && window_pop(&session->window, before_ns, &ops[count]); limit--) {
+        ops[count].ref = TRACE_UNKNOWN_U64;
         if (++count == RUN_OPS) {
             session_emit(session, ops, count);
             count = 0;
@@ -371,7 +372,7 @@ static int session_write_losses(struct session *session)
 
     for (size_t i = 0; i < session->loss_count && !err; i++) {
         const struct loss *loss = &session->losses[i];
-        char key[96], value[32];
+        char key[128], value[32];
 
         if (!loss->unseen && loss->cpu < 0)
             continue;

@@ -33,13 +33,15 @@ static inline bool entry_before(const struct window_entry *a, const struct windo
 {
     if (a->issue_ns != b->issue_ns)
         return a->issue_ns < b->issue_ns;
+    if (a->ref != b->ref)
+        return a->ref < b->ref;
     return a->arrival < b->arrival;
 }
 
 /* The op slots in use are those not in free_slots[count ..]. */
 void window_push(struct window *window, const struct trace_op *op)
 {
-    struct window_entry entry = {op->issue_ns, window->arrivals++,
+    struct window_entry entry = {op->issue_ns, op->ref, window->arrivals++,
                                  window->free_slots[window->count]};
     uint32_t at = window->count++;
 
