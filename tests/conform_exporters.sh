@@ -8,6 +8,7 @@
 #     columns="2 4 5"        columns of the dump that come back as they were; empty: all
 #     time_ns=1000           column 1 comes back to within this; 0: exactly; none: not compared
 #     to="" from=""          options of the two formats, with their colon
+#     imitates=yes           the format describes the ops, it does not hold them: not read back
 #     source="rw=..."        another workload than the one here, as synth takes it
 . "$IOTAPE_SRC/tests/testlib.sh"
 need awk jq
@@ -49,7 +50,7 @@ while read -r way name rest; do
     runs 0 $C --help-format "$name"
     says "^--to $name: " out
     grep -Eq "^in +$name " formats || { echo "$name: nothing reads it back here"; continue; }
-    kinds="" columns="" time_ns=0 to="" from="" source=""
+    kinds="" columns="" time_ns=0 to="" from="" source="" imitates=no
     tapes="all.tape many.tape"
     if [ -e "$samples/$name.keeps" ]; then
         # shellcheck disable=SC1090
@@ -57,6 +58,7 @@ while read -r way name rest; do
         # a dump's file column may hold blanks: only the plain workload is cut into columns
         tapes=many.tape
     fi
+    [ $imitates = no ] || { echo "$name: an imitation has no fields to come back"; continue; }
     if [ -n "$source" ]; then
         runs 0 $C --from synth "$source" -o source.tape -q
         tapes=source.tape
