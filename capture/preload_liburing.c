@@ -32,9 +32,18 @@ struct io_uring {
     int fd;
 };
 
+#define KERNEL_MASK_BYTES 8 /* of a signal set, as system calls take it */
+
 struct io_uring_cqe;
 struct __kernel_timespec;
 
+EXPORT int io_uring_setup(unsigned int entries, struct io_uring_params *params);
+EXPORT int io_uring_enter(unsigned int fd, unsigned int submit, unsigned int min,
+                          unsigned int flags, sigset_t *mask);
+EXPORT int io_uring_enter2(unsigned int fd, unsigned int submit, unsigned int min,
+                           unsigned int flags, sigset_t *mask, size_t bytes);
+EXPORT int io_uring_register(unsigned int fd, unsigned int code, const void *argument,
+                             unsigned int count);
 EXPORT int io_uring_submit(struct io_uring *ring);
 EXPORT int io_uring_submit_and_wait(struct io_uring *ring, unsigned int wait);
 EXPORT int io_uring_submit_and_get_events(struct io_uring *ring);
@@ -91,6 +100,30 @@ static struct uring *ring_of(const struct io_uring *ring)
         known = uring_learn(ring->fd, &memory, ring->flags);
     }
     return known;
+}
+
+/* The plain system calls: for programs that keep their rings themselves. */
+EXPORT int io_uring_setup(unsigned int entries, struct io_uring_params *params)
+{
+    return (int)uring_call_setup(entries, params);
+}
+
+EXPORT int io_uring_enter(unsigned int fd, unsigned int submit, unsigned int min,
+                          unsigned int flags, sigset_t *mask)
+{
+    return (int)uring_call_enter((int)fd, submit, min, flags, mask, KERNEL_MASK_BYTES);
+}
+
+EXPORT int io_uring_enter2(unsigned int fd, unsigned int submit, unsigned int min,
+                           unsigned int flags, sigset_t *mask, size_t bytes)
+{
+    return (int)uring_call_enter((int)fd, submit, min, flags, mask, bytes);
+}
+
+EXPORT int io_uring_register(unsigned int fd, unsigned int code, const void *argument,
+                             unsigned int count)
+{
+    return (int)uring_call_register((int)fd, code, (void *)(uintptr_t)argument, count);
 }
 
 /* What has been prepared and not yet handed over is about to be. */

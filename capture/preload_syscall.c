@@ -4,7 +4,6 @@
 #include "capture/preload.h"
 
 #include <fcntl.h>
-#include <linux/io_uring.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/uio.h>
@@ -88,35 +87,6 @@ static bool wrapped(long number, const long word[6], long *ret_result)
     return true;
 }
 
-static long enter(const long word[6])
-{
-    struct uring *ring = uring_find((int)word[0]);
-    long result;
-    int saved;
-
-    if (!ring || !shim_ready())
-        return REAL_CALL(SYS_io_uring_enter, word);
-    uring_look(ring);
-    uring_enter(ring, (uint32_t)word[1]);
-    result = REAL_CALL(SYS_io_uring_enter, word);
-    saved = errno;
-    uring_look(ring);
-    errno = saved;
-    return result;
-}
-
-static long registered(const long word[6])
-{
-    struct uring *ring = uring_find((int)word[0]);
-    long result = REAL_CALL(SYS_io_uring_register, word);
-
-    if (ring && result >= 0 && word[1] == IORING_REGISTER_FILES)
-        uring_files(ring, true, 0, (const int *)word[2], (uint32_t)word[3]);
-    else if (ring && result >= 0 && word[1] == IORING_UNREGISTER_FILES)
-        uring_files(ring, true, 0, NULL, 0);
-    return result;
-}
-
 EXPORT long syscall(long number, ...)
 {
     long word[6], result;
@@ -136,12 +106,15 @@ EXPORT long syscall(long number, ...)
                                            (struct timespec *)word[4], (void *)word[5]));
     case SYS_io_destroy: return with_errno(libaio_destroy((uint64_t)word[0]));
     case SYS_io_uring_setup:
-        result = REAL_CALL(number, word);
-        if (result >= 0)
-            uring_made((int)result, (const struct io_uring_params *)word[1]);
-        return result;
-    case SYS_io_uring_enter: return enter(word);
-    case SYS_io_uring_register: return registered(word);
+        return with_errno(
+            uring_call_setup((uint32_t)word[0], (struct io_uring_params *)word[1]));
+    case SYS_io_uring_enter:
+        return with_errno(uring_call_enter((int)word[0], (uint32_t)word[1], (uint32_t)word[2],
+                                           (uint32_t)word[3], (const void *)word[4],
+                                           (size_t)word[5]));
+    case SYS_io_uring_register:
+        return with_errno(uring_call_register((int)word[0], (uint32_t)word[1], (void *)word[2],
+                                              (uint32_t)word[3]));
     default:
         if (transfer(number, word, &result) || wrapped(number, word, &result))
             return result;

@@ -11,6 +11,13 @@
 #define RINGS     128
 #define FILES_MAX 65536u
 
+/* Newer than some headers: */
+#define SETUP_NO_SQARRAY         (1u << 16)
+#define ENTER_REGISTERED_RING    (1u << 4)
+#define REGISTER_RING_FDS        20u
+#define UNREGISTER_RING_FDS      21u
+#define REGISTER_USE_REGISTERED  (1u << 31)
+
 static struct uring rings[RINGS];
 static struct io_uring_offsets {
     struct io_sqring_offsets sq;
@@ -53,6 +60,7 @@ static struct uring *ring_new(int fd, uint32_t setup_flags)
         ring = &rings[i];
         memset(ring, 0, sizeof(*ring));
         ring->fd = fd;
+        ring->registered = -1;
         ring->setup_flags = setup_flags;
         ring->space = (++ring_serial << 8) | 2; /* no address: those are even and low ends 0 */
         if (i >= ring_count)
@@ -312,7 +320,8 @@ void uring_submit(struct uring *ring, uint32_t at, uint32_t count, bool array)
     }
 }
 
-void uring_enter(struct uring *ring, uint32_t to_submit)
+/* What of to_submit has not been looked at. */
+static void look_at_submissions(struct uring *ring, uint32_t to_submit)
 {
     const struct uring_memory *memory = &ring->memory;
     uint32_t head = __atomic_load_n(memory->sq_head, __ATOMIC_ACQUIRE);
@@ -329,7 +338,8 @@ void uring_enter(struct uring *ring, uint32_t to_submit)
     }
     if ((int32_t)(end - ring->submitted) <= 0)
         return;
-    uring_submit(ring, ring->submitted, end - ring->submitted, true);
+    uring_submit(ring, ring->submitted, end - ring->submitted,
+                 !(ring->setup_flags & SETUP_NO_SQARRAY));
     ring->submitted = end;
 }
 
@@ -360,4 +370,75 @@ void uring_look(struct uring *ring)
 
         async_done(ring->space, cqe->user_data, cqe->res, now, TRACE_COMPLETION_UPPER);
     }
+}
+
+long uring_call_setup(uint32_t entries, struct io_uring_params *params)
+{
+    long fd = RAW(io_uring_setup, entries, params);
+
+    if (fd >= 0 && shim_ready())
+        uring_made((int)fd, params);
+    return fd;
+}
+
+static struct uring *find_registered(int number)
+{
+    for (int i = 0; i < ring_count; i++)
+        if (rings[i].space && rings[i].registered == number && rings[i].memory.sq_tail)
+            return &rings[i];
+    return NULL;
+}
+
+long uring_call_enter(int fd, uint32_t to_submit, uint32_t min, uint32_t flags, const void *extra,
+                      size_t extra_bytes)
+{
+    struct uring *ring = NULL;
+    long result;
+
+    if (shim_ready())
+        ring = flags & ENTER_REGISTERED_RING ? find_registered(fd) : uring_find(fd);
+    if (ring) {
+        uring_look(ring);
+        if (to_submit > 0 || ring->setup_flags & IORING_SETUP_SQPOLL)
+            look_at_submissions(ring, to_submit);
+    }
+    result = RAW(io_uring_enter, fd, to_submit, min, flags, extra, extra_bytes);
+    if (ring)
+        uring_look(ring);
+    return result;
+}
+
+/* A ring's own descriptor among those that get a number. */
+static void note_ring_numbers(const struct io_uring_rsrc_update *updates, uint32_t count,
+                              bool registered)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct uring *ring = registered ? find((int)updates[i].data)
+                                        : find_registered((int)updates[i].offset);
+
+        if (ring)
+            ring->registered = registered ? (int)updates[i].offset : -1;
+    }
+}
+
+long uring_call_register(int fd, uint32_t code, void *argument, uint32_t count)
+{
+    struct uring *ring =
+        code & REGISTER_USE_REGISTERED ? find_registered(fd) : ring_count ? find(fd) : NULL;
+    long result = RAW(io_uring_register, fd, code, argument, count);
+    const struct io_uring_files_update *update = argument;
+
+    if (!ring || result < 0)
+        return result;
+    switch (code & ~REGISTER_USE_REGISTERED) {
+    case IORING_REGISTER_FILES: uring_files(ring, true, 0, argument, count); break;
+    case IORING_UNREGISTER_FILES: uring_files(ring, true, 0, NULL, 0); break;
+    case IORING_REGISTER_FILES_UPDATE:
+        uring_files(ring, false, update->offset, (const int *)(uintptr_t)update->fds, count);
+        break;
+    case REGISTER_RING_FDS: note_ring_numbers(argument, (uint32_t)result, true); break;
+    case UNREGISTER_RING_FDS: note_ring_numbers(argument, (uint32_t)result, false); break;
+    default: break;
+    }
+    return result;
 }

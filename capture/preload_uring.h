@@ -26,6 +26,7 @@ struct uring {
     uint32_t completed; /* completion entries looked at */
     struct io_uring_offsets *offsets; /* by hand: what io_uring_setup told */
     const void *mapped[3];            /* by hand: rings and entries */
+    int registered; /* number that io_uring_enter may be given for the descriptor; -1 = none */
     uint64_t *files; /* registered: the slots of their descriptors */
     uint32_t file_count;
 };
@@ -50,8 +51,11 @@ void uring_files(struct uring *ring, bool whole, uint32_t first, const int *fds,
 /* count entries from at are about to be handed over: of the entries themselves, or (array) of
  * the submission array. */
 void uring_submit(struct uring *ring, uint32_t at, uint32_t count, bool array);
-/* io_uring_enter by hand: what of to_submit has not been looked at. */
-void uring_enter(struct uring *ring, uint32_t to_submit);
+/* The three system calls with what is recorded of them: a result or -errno. */
+long uring_call_setup(uint32_t entries, struct io_uring_params *params);
+long uring_call_enter(int fd, uint32_t to_submit, uint32_t min, uint32_t flags, const void *extra,
+                      size_t extra_bytes);
+long uring_call_register(int fd, uint32_t code, void *argument, uint32_t count);
 /* Completions that have come since the last look. */
 void uring_look(struct uring *ring);
 

@@ -37,6 +37,16 @@ captured libaio
 awk '$9 == "libaio" {print $10}' dump.raw | grep -v '^-$' | uniq -c | awk '{print $1}' >batches
 printf '%s\n' 2 3 4 5 6 7 8 16 24 32 40 48 56 64 >want
 cmp -s want batches || { diff want batches >&2; fail "libaio: batch sizes"; }
+# io_uring where the kernel lets us: the same, with flags.
+if "$prog" uring "$dir/probe" >/dev/null 2>&1; then
+    in_order uring
+    awk '$9 == "io_uring" {print $10}' dump.raw | grep -v '^-$' | uniq -c | awk '{print $1}' >batches
+    printf '%s\n' 2 4 8 16 32 2 >want
+    cmp -s want batches || { diff want batches >&2; fail "io_uring: batch sizes"; }
+    says ' write .* 8192 512 512 .*fixed_file' dump.raw
+    says ' write .* 8192 512 512 .*link' dump.raw
+fi
+
 # A libaio completion is an upper bound, as --list says; a sync one is exact.
 [ "$(grep -c ' libaio .*upper' dump.raw)" = "$(grep -c ' libaio ' dump.raw)" ] ||
     fail "libaio: a completion is not marked as a bound"

@@ -9,8 +9,11 @@
 #include <fcntl.h>
 #include <libaio.h>
 #include <linux/falloc.h>
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -433,6 +436,93 @@ static void do_copy(const char *path)
     free(other);
 }
 
+/* io_uring by hand, through syscall() and mmap(): batches of 1 to 32, a registered file, links. */
+static struct {
+    int fd;
+    unsigned int *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_tail, *cq_mask;
+    struct io_uring_sqe *sqes;
+    struct io_uring_cqe *cqes;
+} ring;
+
+static bool ring_open(void)
+{
+    struct io_uring_params params;
+    size_t bytes;
+    char *at;
+
+    memset(&params, 0, sizeof(params));
+    ring.fd = (int)syscall(SYS_io_uring_setup, 32, &params);
+    if (ring.fd < 0 || !(params.features & IORING_FEAT_SINGLE_MMAP))
+        return false;
+    bytes = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe) +
+            params.sq_entries * sizeof(unsigned int);
+    at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_SQ_RING);
+    ring.sqes = mmap(NULL, params.sq_entries * sizeof(struct io_uring_sqe),
+                     PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_SQES);
+    if (at == MAP_FAILED || ring.sqes == MAP_FAILED)
+        return false;
+    ring.sq_tail = (unsigned int *)(void *)(at + params.sq_off.tail);
+    ring.sq_mask = (unsigned int *)(void *)(at + params.sq_off.ring_mask);
+    ring.sq_array = (unsigned int *)(void *)(at + params.sq_off.array);
+    ring.cq_head = (unsigned int *)(void *)(at + params.cq_off.head);
+    ring.cq_tail = (unsigned int *)(void *)(at + params.cq_off.tail);
+    ring.cq_mask = (unsigned int *)(void *)(at + params.cq_off.ring_mask);
+    ring.cqes = (struct io_uring_cqe *)(void *)(at + params.cq_off.cqes);
+    return true;
+}
+
+static struct io_uring_sqe *ring_entry(int opcode, int fd, size_t length, long offset)
+{
+    unsigned int tail = *ring.sq_tail, index = tail & *ring.sq_mask;
+    struct io_uring_sqe *sqe = &ring.sqes[index];
+
+    memset(sqe, 0, sizeof(*sqe));
+    sqe->opcode = (uint8_t)opcode;
+    sqe->fd = fd;
+    sqe->addr = opcode == IORING_OP_FSYNC ? 0 : (uintptr_t)(buffer + index * 4096);
+    sqe->len = (uint32_t)length;
+    sqe->off = (uint64_t)offset;
+    ring.sq_array[index] = index;
+    __atomic_store_n(ring.sq_tail, tail + 1, __ATOMIC_RELEASE);
+    return sqe;
+}
+
+static void ring_run(unsigned int count)
+{
+    if (syscall(SYS_io_uring_enter, ring.fd, count, count, IORING_ENTER_GETEVENTS, NULL, 0) !=
+        (long)count)
+        die("io_uring_enter");
+    for (unsigned int i = 0; i < count; i++, (*ring.cq_head)++)
+        if (ring.cqes[*ring.cq_head & *ring.cq_mask].res < 0)
+            die("io_uring");
+}
+
+static void do_uring(const char *path)
+{
+    int fd = with_data(path, sizeof(buffer), O_RDWR);
+
+    if (!ring_open())
+        exit(77);
+    for (int batch = 1; batch <= 32; batch *= 2) {
+        for (int i = 0; i < batch; i++) {
+            int opcode = i % 4 == 3 ? IORING_OP_WRITE : IORING_OP_READ;
+
+            ring_entry(opcode, fd, 100 + (size_t)batch, i * 4096);
+            truth(i % 4 == 3 ? "write" : "read", i * 4096, 100 + batch, 100 + batch);
+        }
+        ring_run((unsigned int)batch);
+    }
+    if (syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES, &fd, 1))
+        die("io_uring_register");
+    ring_entry(IORING_OP_WRITE, 0, 512, 8192)->flags = IOSQE_FIXED_FILE | IOSQE_IO_LINK;
+    ring_entry(IORING_OP_FSYNC, 0, 0, 0)->flags = IOSQE_FIXED_FILE;
+    ring_run(2);
+    truth("write", 8192, 512, 512);
+    truth("fsync", -1, 0, 0);
+    close(ring.fd);
+    close_file(fd);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -441,7 +531,8 @@ int main(int argc, char **argv)
     } modes[] = {{"sync", do_sync}, {"vectored", do_vectored}, {"libaio", do_libaio},
                  {"handreap", do_handreap}, {"posixaio", do_posixaio}, {"stdio", do_stdio},
                  {"threads", do_threads}, {"forks", do_forks}, {"append", do_append},
-                 {"closeall", do_closeall}, {"signals", do_signals}, {"copy", do_copy}};
+                 {"closeall", do_closeall}, {"signals", do_signals}, {"copy", do_copy},
+                 {"uring", do_uring}};
     static char truth_buffer[1 << 21];
 
     setvbuf(stdout, truth_buffer, _IOFBF, sizeof(truth_buffer));
