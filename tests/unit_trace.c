@@ -19,9 +19,10 @@ static void test_round_trip(void **state)
     static const size_t counts[] = {0, 1, 2, 255, 256, 257, 1000, 70000};
 
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
-        for (unsigned int way = 0; way < 8; way++) {
+        for (unsigned int way = 0; way < 12; way++) {
             struct trace_writer_conf conf = {
-                .raw = way & 1, .result = way & 2, .small = way & 4, .block_ops = 4096};
+                .raw = way & 1, .result = way & 2, .small = way & 4, .block_ops = 4096,
+                .threads = way & 8 ? 1 + (way & 3) : 0};
             struct trace_op *ops = tape_ops(counts[c], 7 + c, way & 2);
             struct tape tape = {0};
             struct trace_op *back;

@@ -262,7 +262,8 @@ static int sorted_write(struct normaliser *self)
 static int ops_sort(struct normaliser *self)
 {
     const struct trace_op *ops;
-    int64_t floor_ns = INT64_MIN, next_ns;
+    int64_t floor_ns = INT64_MIN, next_ns, wall_tape_ns;
+    uint64_t wall_ns;
     size_t count;
     int got, err = 0;
 
@@ -270,6 +271,8 @@ static int ops_sort(struct normaliser *self)
         if (!self->streaming) {
             zero_look(self, ops, count);
         } else {
+            if (trace_reader_wall(self->reader, &wall_tape_ns, &wall_ns))
+                trace_writer_wall(self->writer, wall_tape_ns - self->zero_ns, wall_ns);
             next_ns = floor_at(self, trace_reader_first_index(self->reader));
             trace_sorter_floor(self->sorter, next_ns);
             /* A higher floor: what lies below it is complete. */

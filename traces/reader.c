@@ -552,6 +552,16 @@ uint64_t trace_reader_lost(const struct trace_reader *reader)
     return reader->lost;
 }
 
+bool trace_reader_wall(const struct trace_reader *reader, int64_t *ret_tape_ns,
+                       uint64_t *ret_wall_ns)
+{
+    if (reader->block.wall_tape_ns == TRACE_UNKNOWN_I64)
+        return false;
+    *ret_tape_ns = reader->block.wall_tape_ns;
+    *ret_wall_ns = reader->block.wall_ns;
+    return true;
+}
+
 void trace_reader_damage(const struct trace_reader *reader, struct trace_damage *ret_damage)
 {
     *ret_damage = reader->walk.damage;

@@ -348,6 +348,10 @@ uint64_t trace_reader_op_count(struct trace_reader *reader);
 uint64_t trace_reader_first_index(const struct trace_reader *reader);
 /* Events the recorder lost, as of the last block read (whole tape when it can seek). */
 uint64_t trace_reader_lost(const struct trace_reader *reader);
+/* The pair of clocks that rode in the header of the block last read: true, or false when that
+ * block had none. */
+bool trace_reader_wall(const struct trace_reader *reader, int64_t *ret_tape_ns,
+                       uint64_t *ret_wall_ns);
 void trace_reader_damage(const struct trace_reader *reader, struct trace_damage *ret_damage);
 
 /* Tables as met so far; entries never move. index out of range: NULL. */

@@ -6,9 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "traces/block.h"
-#include "traces/columns.h"
-#include "traces/crc32c.h"
+#include "traces/coder.h"
 #include "traces/diag.h"
 #include "traces/index.h"
 #include "traces/table.h"
@@ -17,6 +15,7 @@
 /* A table block is written when this much waits, even without operations. */
 #define TABLE_BLOCK_BYTES (1u << 20)
 #define LOST_KINDS_MAX    256
+#define THREADS_MAX       64
 
 /* Entries of one table that wait for their block. */
 struct pending {
@@ -36,21 +35,21 @@ struct trace_writer {
     struct diag *diag;
     struct trace_writer_conf conf;
     int error; /* the first of the sink: nothing is written after it */
-    uint64_t bytes, op_count, written_ops;
+    uint64_t bytes, op_count, given_ops; /* in the sink; taken; in blocks given to the coder */
     uint32_t number;
-    struct trace_op *ops; /* the block being filled */
+    struct coder *coder;
+    struct trace_op *ops; /* the coder's room: the block being filled */
     uint32_t waiting;
-    struct columns_writer *columns;
     struct pending files, streams, meta, totals;
     uint32_t file_count, stream_count;   /* appended */
-    uint32_t files_out, streams_out;     /* in written blocks */
+    uint32_t files_out, streams_out;     /* in blocks given to the coder */
     uint64_t lost;
     struct lost_kind *lost_kinds;
     size_t lost_kind_count;
     int64_t wall_tape_ns;
     uint64_t wall_ns;
     struct index index;
-    struct buf block, packed;
+    struct buf packed;
 };
 
 static int writer_error(struct trace_writer *writer, int err)
@@ -75,11 +74,9 @@ static void writer_release(struct trace_writer *writer)
     for (size_t i = 0; i < writer->lost_kind_count; i++)
         free(writer->lost_kinds[i].kind);
     free(writer->lost_kinds);
-    columns_writer_free(writer->columns);
+    coder_free(writer->coder);
     index_release(&writer->index);
-    buf_release(&writer->block);
     buf_release(&writer->packed);
-    free(writer->ops);
     free(writer->name);
     free(writer);
 }
@@ -104,34 +101,38 @@ static int sink_put(struct trace_writer *writer, const void *data, size_t bytes)
     return 0;
 }
 
-/* A header and its payload go out in one write, so a killed writer leaves whole blocks. */
-static int block_put(struct trace_writer *writer, struct block_header *header,
-                     const uint8_t *payload, size_t bytes)
+/* A whole block goes out in one write, so a killed writer leaves whole blocks. */
+static int block_out(void *context, const struct block_header *header, const uint8_t *bytes,
+                     size_t length)
 {
-    uint8_t *to;
-    size_t length;
+    struct trace_writer *writer = context;
+    int err = 0;
 
+    if (header->type == BLOCK_OPS)
+        err = index_add(&writer->index, writer->bytes, header->last_ns);
+    return err < 0 ? writer_error(writer, err) : sink_put(writer, bytes, length);
+}
+
+/* What every header says of the tape so far. */
+static void header_fill(struct trace_writer *writer, struct block_header *header)
+{
     header->flags = (uint16_t)writer_flags(writer);
-    header->number = writer->number;
-    header->first_index = writer->written_ops;
+    header->number = writer->number++;
+    header->first_index = writer->given_ops;
     header->files = writer->files_out;
     header->streams = writer->streams_out;
     header->lost = writer->lost;
-    header->wall_tape_ns = writer->wall_tape_ns;
-    header->wall_ns = writer->wall_ns;
-    header->payload_bytes = (uint32_t)bytes;
-    header->payload_crc = crc32c(0, payload, bytes);
-    buf_clear(&writer->block);
-    to = buf_reserve(&writer->block, BLOCK_HEADER_MAX + bytes);
-    if (!to)
-        return writer_error(writer, -ENOMEM);
-    length = block_header_store(header, to);
-    if (bytes > 0)
-        memcpy(to + length, payload, bytes);
-    writer->number++;
-    writer->wall_tape_ns = TRACE_UNKNOWN_I64;
-    writer->wall_ns = 0;
-    return sink_put(writer, to, length + bytes);
+}
+
+static int block_put(struct trace_writer *writer, struct block_header *header,
+                     const uint8_t *payload, size_t bytes)
+{
+    int err;
+
+    header_fill(writer, header);
+    err = coder_block(writer->coder, header, payload, bytes);
+    writer->ops = coder_room(writer->coder);
+    return err < 0 ? writer_error(writer, err) : 0;
 }
 
 /* A block of table entries, deflated when that helps. */
@@ -194,29 +195,22 @@ static int tables_put(struct trace_writer *writer)
 static int ops_put(struct trace_writer *writer)
 {
     struct block_header header;
-    struct buf payload = writer->packed;
     int err;
 
-    err = tables_put(writer);
+    err = writer->error < 0 ? writer->error : tables_put(writer);
     if (err < 0 || writer->waiting == 0)
         return err;
     block_header_init(&header, BLOCK_OPS);
-    header.codec = BLOCK_COLUMNS;
     header.entries = writer->waiting;
-    block_header_sum(&header, writer->ops, writer->waiting);
-    payload = writer->packed;
-    buf_clear(&payload);
-    err = columns_write(writer->columns, writer->ops, writer->waiting, &payload,
-                        &header.raw_bytes);
-    writer->packed = payload;
-    if (err == 0)
-        err = index_add(&writer->index, writer->bytes, header.last_ns);
-    if (err < 0)
-        return writer_error(writer, err);
-    err = block_put(writer, &header, payload.data, payload.length);
-    writer->written_ops += writer->waiting;
+    header.wall_tape_ns = writer->wall_tape_ns;
+    header.wall_ns = writer->wall_ns;
+    writer->wall_tape_ns = TRACE_UNKNOWN_I64;
+    header_fill(writer, &header);
+    err = coder_ops(writer->coder, &header);
+    writer->ops = coder_room(writer->coder);
+    writer->given_ops += writer->waiting;
     writer->waiting = 0;
-    return err;
+    return err < 0 ? writer_error(writer, err) : 0;
 }
 
 static void conf_fill(struct trace_writer_conf *conf)
@@ -227,6 +221,8 @@ static void conf_fill(struct trace_writer_conf *conf)
         conf->block_ops = BLOCK_OPS_MAX;
     if (conf->level <= 0 || conf->level > 9)
         conf->level = conf->raw ? 1 : 6;
+    if (conf->threads > THREADS_MAX)
+        conf->threads = THREADS_MAX;
 }
 
 int trace_writer_open(struct trace_writer **ret_writer, struct trace_sink *sink,
@@ -246,13 +242,12 @@ int trace_writer_open(struct trace_writer **ret_writer, struct trace_sink *sink,
         writer->conf = *conf;
     conf_fill(&writer->conf);
     writer->name = strdup(sink->name ? sink->name : "tape");
-    writer->ops = malloc(writer->conf.block_ops * sizeof(*writer->ops));
-    writer->columns =
-        columns_writer_new(writer->conf.level,
-                           writer->conf.small ? NUMBERS_SMALL : NUMBERS_USUAL,
-                           writer->conf.result);
-    if (!writer->name || !writer->ops || !writer->columns)
+    if (!writer->name)
         goto out;
+    err = coder_new(&writer->coder, &writer->conf, block_out, writer);
+    if (err < 0)
+        goto out;
+    writer->ops = coder_room(writer->coder);
     tape_header_store(header, writer_flags(writer));
     err = sink_put(writer, header, sizeof(header));
     if (err < 0)
@@ -402,7 +397,11 @@ void trace_writer_wall(struct trace_writer *writer, int64_t tape_ns, uint64_t wa
 
 int trace_writer_flush(struct trace_writer *writer)
 {
-    return ops_put(writer);
+    int err = ops_put(writer);
+
+    if (err == 0)
+        err = coder_drain(writer->coder);
+    return err < 0 ? writer_error(writer, err) : 0;
 }
 
 uint64_t trace_writer_bytes(const struct trace_writer *writer)
@@ -432,12 +431,16 @@ static int lost_put(struct trace_writer *writer)
 
 static int end_put(struct trace_writer *writer)
 {
-    uint64_t index_at = writer->bytes;
     struct buf bytes = BUF_INIT;
     struct block_header header;
+    uint64_t index_at;
     uint8_t payload[8];
     int err;
 
+    err = coder_drain(writer->coder);
+    if (err < 0)
+        return writer_error(writer, err);
+    index_at = writer->bytes;
     index_put(&writer->index, &bytes);
     err = table_block_put(writer, BLOCK_INDEX, &bytes, 0, writer->index.count);
     buf_release(&bytes);
@@ -447,7 +450,10 @@ static int end_put(struct trace_writer *writer)
     header.codec = BLOCK_STORED;
     header.raw_bytes = sizeof(payload);
     store_le64(payload, index_at);
-    return block_put(writer, &header, payload, sizeof(payload));
+    err = block_put(writer, &header, payload, sizeof(payload));
+    if (err == 0)
+        err = coder_drain(writer->coder);
+    return err < 0 ? writer_error(writer, err) : 0;
 }
 
 int trace_writer_close(struct trace_writer *writer)
