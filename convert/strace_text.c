@@ -197,8 +197,11 @@ bool strace_contains(struct strace_slice slice, const char *text)
 bool strace_has_word(struct strace_slice slice, const char *text)
 {
     size_t length = strlen(text);
-    const char *at = slice.at, *end = slice.at + slice.length, *found;
+    const char *at = slice.at, *end, *found;
 
+    if (slice.length == 0)
+        return false; /* of nothing: at may be NULL */
+    end = slice.at + slice.length;
     while (at < end && (found = memmem(at, (size_t)(end - at), text, length)) != NULL) {
         if ((found == slice.at || !is_word_byte(found[-1])) &&
             (found + length == end || !is_word_byte(found[length])))

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PACKED_CHUNK (256u << 10)
+#define DEPTH_MAX    3u /* archives in archives */
 
 struct unpack {
     char *name;
@@ -30,6 +31,7 @@ struct unpack {
     struct unpack *inner;
     struct unpack *unpacked; /* a compressed member, decompressed */
     struct unpack *archive_of; /* borrowed: whose member this reads, for unpacked */
+    unsigned int depth;        /* archives around this one */
     uint8_t *chunk;
     char *member_name;
     int error;
@@ -258,7 +260,7 @@ static int unpack_member(struct unpack *unpack)
     length = unpack_head(unpack, &head);
     if (length < 0)
         return (int)length;
-    if (!unpack_head_is_packed(head, (size_t)length))
+    if (!unpack_head_is_packed(head, (size_t)length) || unpack->depth == DEPTH_MAX)
         return 0;
     err = unpack_new(&member, unpack->name, unpack->diag);
     if (err < 0)
@@ -266,6 +268,7 @@ static int unpack_member(struct unpack *unpack)
     /* The inner one borrows the archive and takes the head that was read already. */
     member->read = read_member_raw;
     member->archive_of = unpack;
+    member->depth = unpack->depth + 1;
     memcpy(member->head, unpack->head, unpack->head_length);
     member->head_length = unpack->head_length;
     member->head_full = true;
@@ -297,7 +300,8 @@ static int next_member(struct unpack *unpack, const char **ret_name)
                                            ? archive_entry_pathname(entry) : "?") : NULL;
     if (ret_name)
         *ret_name = unpack->member_name;
-    return unpack_member(unpack);
+    /* What is not an archive has been decompressed through all its layers already. */
+    return named ? unpack_member(unpack) : 0;
 }
 
 int unpack_next_member(struct unpack *unpack, const char **ret_name)
@@ -316,6 +320,7 @@ int unpack_open_packed(struct unpack **ret_unpack, struct unpack *inner, size_t 
         return err;
     }
     unpack->inner = inner;
+    unpack->depth = inner->depth;
     unpack->read = read_packed;
     unpack->chunk = malloc(PACKED_CHUNK);
     unpack->archive = archive_read_new();
