@@ -120,7 +120,7 @@ int beneath_open(int dirfd, const char *path, int flags, mode_t mode, bool walk)
     const char *relative = beneath_relative(path);
     struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
-        .mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
+        .mode = flags & O_CREAT ? mode : 0, /* elsewhere it must be 0 */
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     long fd;

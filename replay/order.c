@@ -18,7 +18,7 @@
 /* The completions of a scope, in recorded order, by rank modulo the size. */
 struct rank_ring {
     uint64_t mask;
-    uint64_t seq[];
+    _Atomic uint64_t seq[]; /* relaxed: a reader that was overtaken finds out from the prefix */
 };
 
 struct scope {
@@ -216,7 +216,10 @@ static int ring_grow(struct order *order, struct scope *scope)
     ring->mask = size - 1;
     if (old != NULL)
         for (uint64_t r = scope->ranked - (old->mask + 1); r != scope->ranked; r++)
-            ring->seq[r & ring->mask] = old->seq[r & old->mask];
+            atomic_store_explicit(
+                &ring->seq[r & ring->mask],
+                atomic_load_explicit(&old->seq[r & old->mask], memory_order_relaxed),
+                memory_order_relaxed);
     atomic_store_explicit(&scope->ring, ring, memory_order_release);
     return 0;
 }
@@ -233,7 +236,7 @@ static int scope_append(struct order *order, struct scope *scope, uint64_t seq)
             return err;
         ring = atomic_load_explicit(&scope->ring, memory_order_relaxed);
     }
-    ring->seq[scope->ranked & ring->mask] = seq;
+    atomic_store_explicit(&ring->seq[scope->ranked & ring->mask], seq, memory_order_relaxed);
     scope->ranked++;
     return 0;
 }
@@ -418,7 +421,8 @@ static bool scope_reached(struct order *order, struct scope *scope, uint64_t ran
 
     while (prefix < rank) {
         struct rank_ring *ring = atomic_load_explicit(&scope->ring, memory_order_acquire);
-        uint64_t seq = ring->seq[prefix & ring->mask];
+        uint64_t seq =
+            atomic_load_explicit(&ring->seq[prefix & ring->mask], memory_order_relaxed);
 
         if (!is_done(order, seq))
             return false;

@@ -83,8 +83,9 @@ static void file_use(struct scan *scan, uint32_t index, const struct trace_op *o
         if (entry->kind == TRACE_FILE_DIRECTORY || op->kind == TRACE_MKDIR ||
             op->kind == TRACE_RMDIR)
             file->flags |= PLAN_DIRECTORY;
+        /* A first touch that found nothing says that there was nothing. */
         if ((entry->flags & TRACE_FILE_CREATED) || op->kind == TRACE_CREATE ||
-            op->kind == TRACE_MKDIR ||
+            op->kind == TRACE_MKDIR || op->result == -ENOENT ||
             ((op->kind == TRACE_RENAME || op->kind == TRACE_LINK) && index == op->file2))
             file->flags |= PLAN_MADE;
         else if (entry->size_bytes != TRACE_UNKNOWN_U64)

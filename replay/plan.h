@@ -24,7 +24,7 @@ enum plan_file_flags {
     PLAN_USED = 1u << 0,     /* some operation on it will be issued */
     PLAN_WRITTEN = 1u << 1,  /* some operation changes it */
     PLAN_VOLATILE = 1u << 2, /* some operation makes, removes or renames it */
-    PLAN_MADE = 1u << 3,     /* the tape itself makes it before it uses it */
+    PLAN_MADE = 1u << 3,     /* not there at first: the tape makes it, or never finds it */
     PLAN_DIRECTORY = 1u << 4,
     PLAN_BUFFERED = 1u << 5, /* some transfer is not O_DIRECT */
     PLAN_DIRECT = 1u << 6,   /* some transfer is */
