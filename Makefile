@@ -35,6 +35,7 @@ said = $(if $(V),,@echo '  $(1) $@')
 NEED := zlib jansson libarchive
 # One file each: it compiles without its library and says so (HAVE_LIB).
 PKG_io_uring := liburing
+PKG_ring := liburing
 PKG_libaio   := libaio
 PKG_with_bpf := libbpf
 PKG_with_block := libbpf
@@ -72,7 +73,7 @@ preload_src := $(sort $(wildcard capture/preload_*.c))
 capture_src := $(filter-out capture/main.c $(bpf_src) $(preload_src),$(call src_of,capture))
 
 # engines/ files that are not engines
-ENGINE_CORE := engine clock pool fault blocking
+ENGINE_CORE := engine clock pool fault blocking ring
 engine_names   := $(filter-out $(ENGINE_CORE),$(patsubst engines/%.c,%,$(engines_src)))
 importer_names := $(patsubst convert/from_%.c,%,$(filter convert/from_%.c,$(convert_src)))
 exporter_names := $(patsubst convert/to_%.c,%,$(filter convert/to_%.c,$(convert_src)))

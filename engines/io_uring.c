@@ -3,9 +3,6 @@
  * io_uring at its best: registered files, buffers and ring, DEFER_TASKRUN, one call to submit
  * and wait; SQPOLL and IOPOLL on request. Each feature is tried at run time and its absence is
  * said.
- *
- * The rings are set up and driven here, not through liburing's queue functions: those of the
- * release that is common today write to an index array that NO_SQARRAY does away with.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,10 +15,10 @@
 #include "traces/units.h"
 
 #if HAVE_LIB
-#include <liburing.h>
-#include <poll.h>
-#include <sys/mman.h>
+#include <sched.h>
 #include <unistd.h>
+
+#include "engines/ring.h"
 #endif
 
 #define URING_OPS                                                                              \
@@ -66,35 +63,9 @@ static const struct opt uring_opts[] = {
 
 #if HAVE_LIB
 
-/* Younger than the headers this may be built with. */
-#define SETUP_NO_SQARRAY    (1u << 16)
-#define REGISTER_RING_FDS   20
-#define UNREGISTER_RING_FDS 21
-
-#define MAX_ENTRIES      32768u
 #define MAX_FILES        32768u
 #define MAX_BUFFERS      1024u
 #define MAX_BUFFER_BYTES ((uint64_t)1 << 30) /* the kernel's limit for one */
-
-struct ring {
-    int fd;
-    int enter_fd; /* fd, or its registered index */
-    unsigned int enter_flags;
-    unsigned int setup_flags;
-    unsigned int features;
-    unsigned int in_flight;
-    /* submission */
-    unsigned int *sq_head, *sq_tail, *sq_flags, *sq_array;
-    unsigned int sq_mask, sq_entries;
-    unsigned int tail; /* of the ops prepared so far; *sq_tail is what the kernel may see */
-    struct io_uring_sqe *sqes;
-    /* completion */
-    unsigned int *cq_head, *cq_tail;
-    unsigned int cq_mask;
-    struct io_uring_cqe *cqes;
-    void *sq_map, *cq_map;
-    size_t sq_bytes, cq_bytes, sqe_bytes;
-};
 
 struct uring_state {
     struct ring main;
@@ -109,213 +80,6 @@ struct uring_state {
     struct engine_op **local;
     struct iovec *iovs; /* one a slot, where READ and WRITE are missing */
 };
-
-/* ---- rings ------------------------------------------------------------------------------- */
-
-static void ring_release(struct ring *ring)
-{
-    struct io_uring_rsrc_update update = {0};
-
-    if (ring->fd < 0)
-        return;
-    if (ring->enter_flags & IORING_ENTER_REGISTERED_RING) {
-        update.offset = (unsigned int)ring->enter_fd;
-        io_uring_register((unsigned int)ring->fd, UNREGISTER_RING_FDS, &update, 1);
-    }
-    if (ring->sqes)
-        munmap(ring->sqes, ring->sqe_bytes);
-    if (ring->cq_map && ring->cq_map != ring->sq_map)
-        munmap(ring->cq_map, ring->cq_bytes);
-    if (ring->sq_map)
-        munmap(ring->sq_map, ring->sq_bytes);
-    close(ring->fd);
-    ring->fd = -1;
-}
-
-static void *ring_map_part(const struct ring *ring, size_t bytes, off_t offset)
-{
-    void *map =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring->fd, offset);
-
-    return map == MAP_FAILED ? NULL : map;
-}
-
-static int ring_map(struct ring *ring, const struct io_uring_params *params)
-{
-    bool sq_array = !(params->flags & SETUP_NO_SQARRAY);
-    unsigned int *at;
-
-    ring->sq_bytes =
-        params->sq_off.array + (sq_array ? params->sq_entries * sizeof(unsigned) : 0);
-    ring->cq_bytes = params->cq_off.cqes + params->cq_entries * sizeof(struct io_uring_cqe);
-    ring->sqe_bytes = params->sq_entries * sizeof(struct io_uring_sqe);
-    if ((params->features & IORING_FEAT_SINGLE_MMAP) && ring->cq_bytes > ring->sq_bytes)
-        ring->sq_bytes = ring->cq_bytes;
-    ring->sq_map = ring_map_part(ring, ring->sq_bytes, IORING_OFF_SQ_RING);
-    ring->cq_map = params->features & IORING_FEAT_SINGLE_MMAP
-                       ? ring->sq_map
-                       : ring_map_part(ring, ring->cq_bytes, IORING_OFF_CQ_RING);
-    ring->sqes = ring_map_part(ring, ring->sqe_bytes, IORING_OFF_SQES);
-    if (!ring->sq_map || !ring->cq_map || !ring->sqes)
-        return -ENOMEM;
-    at = ring->sq_map;
-    ring->sq_head = at + params->sq_off.head / sizeof(*at);
-    ring->sq_tail = at + params->sq_off.tail / sizeof(*at);
-    ring->sq_flags = at + params->sq_off.flags / sizeof(*at);
-    ring->sq_mask = at[params->sq_off.ring_mask / sizeof(*at)];
-    ring->sq_entries = params->sq_entries;
-    ring->sq_array = sq_array ? at + params->sq_off.array / sizeof(*at) : NULL;
-    /* Entry i of the index array is submission i, for ever. */
-    for (unsigned int i = 0; sq_array && i < params->sq_entries; i++)
-        ring->sq_array[i] = i;
-    at = ring->cq_map;
-    ring->cq_head = at + params->cq_off.head / sizeof(*at);
-    ring->cq_tail = at + params->cq_off.tail / sizeof(*at);
-    ring->cq_mask = at[params->cq_off.ring_mask / sizeof(*at)];
-    ring->cqes = (struct io_uring_cqe *)((char *)ring->cq_map + params->cq_off.cqes);
-    return 0;
-}
-
-/* Optional setup flags, youngest kernel first: the order in which they are given up. */
-static const struct {
-    unsigned int flag;
-    const char *name;
-    bool matters; /* its absence is a downgrade */
-} setup_steps[] = {
-    {SETUP_NO_SQARRAY, "no_sqarray", false},             /* 6.6 */
-    {IORING_SETUP_DEFER_TASKRUN, "defer_taskrun", true}, /* 6.1 */
-    {IORING_SETUP_SINGLE_ISSUER, "single_issuer", true}, /* 6.0 */
-    {IORING_SETUP_COOP_TASKRUN, "coop_taskrun", true},   /* 5.19 */
-    {IORING_SETUP_TASKRUN_FLAG, "taskrun_flag", false},  /* 5.19 */
-    {IORING_SETUP_SUBMIT_ALL, "submit_all", false},      /* 5.18 */
-    {IORING_SETUP_CLAMP, "clamp", false},                /* 5.6 */
-    {IORING_SETUP_CQSIZE, "cqsize", false},              /* 5.5 */
-};
-#define STEP_COUNT (sizeof(setup_steps) / sizeof(setup_steps[0]))
-
-static unsigned int power_of_two(unsigned int at_least)
-{
-    unsigned int n = 1;
-
-    while (n < at_least)
-        n *= 2;
-    return n;
-}
-
-/*
- * A ring that can hold depth completions. wanted = setup flags; those that the kernel does not
- * know are given up one by one. An overflow of the completion ring is impossible, so nothing
- * has to handle it.
- */
-static int ring_init(struct ring *ring, unsigned int entries, unsigned int depth,
-                     unsigned int wanted, const struct io_uring_params *base)
-{
-    struct io_uring_params params;
-    int fd = -EINVAL, err;
-
-    for (size_t step = 0; step <= STEP_COUNT; step++) {
-        params = *base;
-        params.flags = wanted;
-        params.cq_entries = power_of_two(depth);
-        /* Without CQSIZE the completion ring is twice the submission ring. */
-        if (!(wanted & IORING_SETUP_CQSIZE) && entries < depth)
-            entries = depth;
-        fd = io_uring_setup(power_of_two(entries < MAX_ENTRIES ? entries : MAX_ENTRIES),
-                            &params);
-        if (fd != -EINVAL || step == STEP_COUNT)
-            break;
-        wanted &= ~setup_steps[step].flag;
-    }
-    if (fd < 0)
-        return fd;
-    *ring = (struct ring){
-        .fd = fd, .enter_fd = fd, .setup_flags = params.flags, .features = params.features};
-    err = params.cq_entries < depth ? -E2BIG : ring_map(ring, &params);
-    if (err)
-        ring_release(ring);
-    return err;
-}
-
-/* The ring's own descriptor, so that each enter spares a look-up. 5.18. */
-static void ring_register_self(struct ring *ring)
-{
-    struct io_uring_rsrc_update update = {.offset = UINT32_MAX, .data = (uint64_t)ring->fd};
-
-    if (io_uring_register((unsigned int)ring->fd, REGISTER_RING_FDS, &update, 1) != 1)
-        return;
-    ring->enter_fd = (int)update.offset;
-    ring->enter_flags = IORING_ENTER_REGISTERED_RING;
-}
-
-static unsigned int ring_ready(const struct ring *ring)
-{
-    /* The kernel writes the entry, then the tail. */
-    return __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE) - *ring->cq_head;
-}
-
-static unsigned int ring_reap(struct ring *ring, struct engine_op **done, unsigned int max)
-{
-    unsigned int head = *ring->cq_head, count = ring_ready(ring);
-
-    if (count > max)
-        count = max;
-    for (unsigned int i = 0; i < count; i++) {
-        const struct io_uring_cqe *cqe = &ring->cqes[(head + i) & ring->cq_mask];
-        struct engine_op *op = (struct engine_op *)(uintptr_t)cqe->user_data;
-
-        op->result = cqe->res;
-        done[i] = op;
-    }
-    if (count > 0) {
-        __atomic_store_n(ring->cq_head, head + count, __ATOMIC_RELEASE);
-        ring->in_flight -= count;
-    }
-    return count;
-}
-
-/* One io_uring_enter. timeout_ns as reap's. Submitted count or -errno. */
-static int ring_enter(const struct ring *ring, unsigned int submit, unsigned int min,
-                      unsigned int flags, uint64_t timeout_ns)
-{
-    struct __kernel_timespec ts = {.tv_sec = (int64_t)(timeout_ns / 1000000000u),
-                                   .tv_nsec = (long long)(timeout_ns % 1000000000u)};
-    struct io_uring_getevents_arg arg = {.ts = (uint64_t)(uintptr_t)&ts};
-    void *extra = NULL;
-    size_t extra_bytes = _NSIG / 8;
-
-    flags |= ring->enter_flags;
-    if (min > 0 && timeout_ns != UINT64_MAX) {
-        flags |= IORING_ENTER_EXT_ARG;
-        extra = &arg;
-        extra_bytes = sizeof(arg);
-    }
-    return io_uring_enter2((unsigned int)ring->enter_fd, submit, min, flags, extra,
-                           extra_bytes);
-}
-
-/*
- * Waits until min completions are in the ring, the time is over or a signal came. 0 = look into
- * the ring and come back when there are too few, 1 = give up waiting, or -errno.
- */
-static int ring_wait(const struct ring *ring, unsigned int min, uint64_t timeout_ns)
-{
-    struct timespec ts = {.tv_sec = (time_t)(timeout_ns / 1000000000u),
-                          .tv_nsec = (long)(timeout_ns % 1000000000u)};
-    struct pollfd poll_fd = {.fd = ring->fd, .events = POLLIN};
-    int n;
-
-    if (min > 0 && timeout_ns != UINT64_MAX) {
-        if (ring->setup_flags & IORING_SETUP_IOPOLL)
-            min =
-                0; /* a polling ring looks at no timeout: look once, the caller at the clock */
-        else if (!(ring->features & IORING_FEAT_EXT_ARG)) /* before 5.11 */
-            return ppoll(&poll_fd, 1, &ts, NULL) > 0 ? 0 : 1;
-    }
-    n = ring_enter(ring, 0, min, IORING_ENTER_GETEVENTS, timeout_ns);
-    if (n >= 0 || n == -EAGAIN || n == -EBUSY)
-        return 0;
-    return n == -ETIME || n == -EINTR ? 1 : n;
-}
 
 /* ---- features ------------------------------------------------------------------------------
  */
@@ -337,11 +101,11 @@ static void grant(const struct engine_env *env, const char *what)
 static void features_report(const struct ring *ring, const struct engine_env *env,
                             unsigned int wanted)
 {
-    for (size_t i = 0; i < STEP_COUNT; i++) {
-        if (ring->setup_flags & setup_steps[i].flag)
-            grant(env, setup_steps[i].name);
-        else if ((wanted & setup_steps[i].flag) && setup_steps[i].matters)
-            downgrade(env, setup_steps[i].name, "this kernel does not have it");
+    for (size_t i = 0; i < RING_STEP_COUNT; i++) {
+        if (ring->setup_flags & ring_steps[i].flag)
+            grant(env, ring_steps[i].name);
+        else if ((wanted & ring_steps[i].flag) && ring_steps[i].matters)
+            downgrade(env, ring_steps[i].name, "this kernel does not have it");
     }
 }
 
@@ -352,7 +116,8 @@ static int probe_ops(struct uring_state *state)
     if (!probe)
         return diag_errno(state->env->diag, -ENOMEM, "engine io_uring");
     /* Came with 5.6, as READ and WRITE did. */
-    if (io_uring_register((unsigned int)state->main.fd, IORING_REGISTER_PROBE, probe, 256) >= 0) {
+    if (io_uring_register((unsigned int)state->main.fd, IORING_REGISTER_PROBE, probe, 256) >=
+        0) {
         state->has_read = probe->last_op >= IORING_OP_WRITE;
         state->has_fallocate = probe->last_op >= IORING_OP_FALLOCATE;
         state->has_fadvise = probe->last_op >= IORING_OP_FADVISE;
@@ -469,8 +234,8 @@ static void uring_close(void *opaque)
 static int params_of(const struct uring_conf *conf, const struct engine_env *env,
                      struct io_uring_params *params, unsigned int *ret_wanted)
 {
-    unsigned int wanted =
-        IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL | SETUP_NO_SQARRAY;
+    unsigned int wanted = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
+                          RING_SETUP_NO_SQARRAY;
     uint64_t cpu;
 
     if (conf->sqpoll) {
@@ -533,13 +298,10 @@ static int iopoll_try(struct uring_state *state)
     memset(&ring->sqes[0], 0, sizeof(ring->sqes[0]));
     io_uring_prep_read(&ring->sqes[0], env->targets[0].fd, buffer, 4096, 0);
     ring->sqes[0].user_data = (uint64_t)(uintptr_t)&op;
-    __atomic_store_n(ring->sq_tail, ++ring->tail, __ATOMIC_RELEASE);
-    n = ring_enter(ring, 1, 1, IORING_ENTER_GETEVENTS | IORING_ENTER_SQ_WAKEUP, UINT64_MAX);
-    if (n >= 0) {
-        ring->in_flight = 1;
-        while (ring_reap(ring, &done, 1) == 0)
-            ring_wait(ring, 1, UINT64_MAX);
-    }
+    ring->tail++;
+    n = ring_publish(ring, 1, true, 1, UINT64_MAX);
+    while (n > 0 && ring_reap(ring, &done, 1) == 0)
+        ring_wait(ring, 1, UINT64_MAX);
     free(buffer);
     if (n < 0)
         return diag_errno(env->diag, n, "engine io_uring: iopoll");
@@ -555,7 +317,9 @@ static int open_rings(struct uring_state *state, const struct uring_conf *conf)
 {
     const struct engine_env *env = state->env;
     struct io_uring_params params = {0}, plain = {0};
-    unsigned int wanted = 0, entries = conf->sqpoll ? env->depth : env->batch;
+    /* The polling thread frees entries only after their ops may have completed: twice the depth
+     * leaves room for the next ops meanwhile. */
+    unsigned int wanted = 0, entries = conf->sqpoll ? 2 * env->depth : env->batch;
     int err = params_of(conf, env, &params, &wanted);
 
     if (err)
@@ -751,62 +515,18 @@ static void finish_locally(struct uring_state *state, struct engine_op *op)
     state->local[state->local_count++] = op;
 }
 
-/* Takes back what the kernel did not consume; not with SQPOLL, where all is consumed. */
-static void ring_take_back(struct ring *ring)
-{
-    ring->tail = __atomic_load_n(ring->sq_head, __ATOMIC_ACQUIRE);
-    __atomic_store_n(ring->sq_tail, ring->tail, __ATOMIC_RELEASE);
-}
-
-static int sqpoll_publish(struct ring *ring, unsigned int count)
-{
-    /* Sequentially consistent: the tail must be seen before the flag is read, or both sides
-     * could sleep. */
-    __atomic_store_n(ring->sq_tail, ring->tail, __ATOMIC_SEQ_CST);
-    ring->in_flight += count;
-    if (__atomic_load_n(ring->sq_flags, __ATOMIC_SEQ_CST) & IORING_SQ_NEED_WAKEUP)
-        ring_enter(ring, count, 0, IORING_ENTER_SQ_WAKEUP, UINT64_MAX);
-    return (int)count;
-}
-
-/*
- * Publishes the count entries prepared on ring and enters the kernel, waiting there for min
- * completions when wait is set. How many it consumed; the rest is taken back. 0 = try later.
- */
-static int ring_publish(struct ring *ring, unsigned int count, bool wait, unsigned int min,
-                        uint64_t timeout_ns)
-{
-    unsigned int flags = wait ? IORING_ENTER_GETEVENTS : 0, consumed = 0;
-    int n;
-
-    if (ring->setup_flags & IORING_SETUP_SQPOLL)
-        return sqpoll_publish(ring, count);
-    __atomic_store_n(ring->sq_tail, ring->tail, __ATOMIC_RELEASE);
-    while (consumed < count) {
-        n = ring_enter(ring, count - consumed, min, flags, timeout_ns);
-        if (n == -EINTR)
-            continue;
-        if (n <= 0) {
-            ring_take_back(ring);
-            if (n == 0 || n == -EAGAIN || n == -EBUSY || n == -ENOMEM || n == -ETIME ||
-                consumed)
-                break;
-            return n;
-        }
-        consumed += (unsigned int)n;
-        ring->in_flight += (unsigned int)n;
-    }
-    return (int)consumed;
-}
-
 /* Prepares a run of ops that go the same way. How many; *ret_ring is theirs, NULL = locally. */
 static unsigned int prepare_run(struct uring_state *state, struct engine_op **ops,
                                 unsigned int count, struct ring **ret_ring)
 {
     struct ring *ring = polled(state, ops[0]) ? &state->main : &state->other;
-    unsigned int space =
-        ring->sq_entries - (ring->tail - __atomic_load_n(ring->sq_head, __ATOMIC_ACQUIRE));
-    unsigned int prepared = 0;
+    unsigned int space = ring_space(ring), prepared = 0;
+
+    /* With nothing in flight the caller could not reap first. */
+    while (space == 0 && ring->in_flight == 0) {
+        sched_yield();
+        space = ring_space(ring);
+    }
 
     *ret_ring = ring;
     while (prepared < count && prepared < space &&
@@ -875,26 +595,12 @@ static unsigned int take_ready(struct uring_state *state, struct engine_op **don
     return count;
 }
 
-/* Without a call the completions of a deferring or polling ring would never appear. */
-static bool must_enter(const struct ring *ring)
-{
-    if (ring->in_flight == 0)
-        return false;
-    if (ring->setup_flags & IORING_SETUP_IOPOLL)
-        return true;
-    if (!(ring->setup_flags & (IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN)))
-        return false;
-    if (!(ring->setup_flags & IORING_SETUP_TASKRUN_FLAG))
-        return true;
-    return __atomic_load_n(ring->sq_flags, __ATOMIC_RELAXED) & IORING_SQ_TASKRUN;
-}
-
 /* Makes completions appear that need a call for it. 0 or -errno. */
 static int look(struct uring_state *state)
 {
-    int err = must_enter(&state->main) ? ring_wait(&state->main, 0, 0) : 0;
+    int err = ring_must_enter(&state->main) ? ring_wait(&state->main, 0, 0) : 0;
 
-    if (err >= 0 && state->other.fd >= 0 && must_enter(&state->other))
+    if (err >= 0 && state->other.fd >= 0 && ring_must_enter(&state->other))
         err = ring_wait(&state->other, 0, 0);
     return err < 0 ? err : 0;
 }
@@ -949,11 +655,17 @@ static int uring_submit_reap(void *opaque, struct engine_op **ops, unsigned int 
     struct uring_state *state = opaque;
     bool one_call = state->other.fd < 0 && !(state->main.setup_flags & IORING_SETUP_IOPOLL) &&
                     (timeout_ns == UINT64_MAX || (state->main.features & IORING_FEAT_EXT_ARG));
+    bool timed = timeout_ns != UINT64_MAX && timeout_ns > 0;
+    uint64_t now_ns, deadline_ns = timed ? clock_now_ns(state->env->clock) + timeout_ns : 0;
     int taken = submit_runs(state, ops, count, one_call ? min : 0, timeout_ns);
 
     *ret_taken = taken;
     if (taken < 0 && taken != -EAGAIN)
         return taken;
+    if (timed) {
+        now_ns = clock_now_ns(state->env->clock);
+        timeout_ns = now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+    }
     /* With all there already this makes no second call. */
     return uring_reap(state, done, min, max, timeout_ns);
 }
@@ -976,8 +688,8 @@ static int uring_probe(char *reason, size_t reason_size)
 
 static void uring_capacity(const void *conf, uint32_t depth, struct engine_capacity *ret)
 {
-    ret->memory_bytes = (uint64_t)power_of_two(depth) *
-                        (sizeof(struct io_uring_sqe) + sizeof(struct io_uring_cqe) + 256);
+    ret->memory_bytes =
+        2ull * depth * (sizeof(struct io_uring_sqe) + sizeof(struct io_uring_cqe) + 256);
 }
 
 #endif
