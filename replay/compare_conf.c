@@ -69,7 +69,7 @@ static const struct opt options[] = {
      .help = "a shell command run before each trial, as to restore the files"},
     {"result-tapes", 0, OPT_FLAG, AT(result_tapes), .def = "yes",
      .help =
-         "each trial writes a result tape, for latency curves; --no-result-tapes spares the "
+         "each trial writes a result tape, for latency curves (the default); the no- form spares the "
          "time and room"},
     {"allow-fallback", 0, OPT_FLAG, AT(allow_fallback),
      .help = "an engine that is granted less than asked for is compared as it is"},

@@ -74,6 +74,27 @@ static int groups_add(struct pairs_groups *groups, uint32_t id, uint64_t a_ns, u
     return 0;
 }
 
+/* Ops that B issued in one instant, as a batch is, have no order among themselves: an op is
+ * judged against those that B issued strictly before it. */
+static void pairs_add_order(struct pairs *pairs, int64_t a_ns, int64_t b_ns)
+{
+    if (b_ns < pairs->highest_b_ns)
+        return;
+    if (b_ns > pairs->highest_b_ns) {
+        pairs->highest_b_ns = b_ns;
+        if (pairs->instant_a_ns > pairs->highest_a_ns)
+            pairs->highest_a_ns = pairs->instant_a_ns;
+        pairs->instant_a_ns = a_ns;
+    } else if (a_ns > pairs->instant_a_ns) {
+        pairs->instant_a_ns = a_ns;
+    }
+    if (a_ns >= pairs->highest_a_ns)
+        return;
+    pairs->overtaken++;
+    if ((uint64_t)(pairs->highest_a_ns - a_ns) > pairs->overtaken_most_ns)
+        pairs->overtaken_most_ns = (uint64_t)(pairs->highest_a_ns - a_ns);
+}
+
 static void pairs_add_times(struct pairs *pairs, const struct trace_op *a,
                             const struct trace_op *b)
 {
@@ -83,7 +104,8 @@ static void pairs_add_times(struct pairs *pairs, const struct trace_op *a,
         pairs->anchored = true;
         pairs->anchor_a_ns = a->issue_ns;
         pairs->anchor_b_ns = b->due_ns != TRACE_UNKNOWN_I64 ? b->due_ns : b->issue_ns;
-        pairs->highest_a_ns = a->issue_ns;
+        pairs->highest_a_ns = INT64_MIN;
+        pairs->instant_a_ns = a->issue_ns;
         pairs->highest_b_ns = b->issue_ns;
     }
     expected_ns = pairs->anchor_b_ns +
@@ -93,16 +115,7 @@ static void pairs_add_times(struct pairs *pairs, const struct trace_op *a,
         pairs->due_pairs++;
         curve_signed_add(&pairs->due_error, b->due_ns - expected_ns);
     }
-    if (b->issue_ns < pairs->highest_b_ns)
-        return;
-    pairs->highest_b_ns = b->issue_ns;
-    if (a->issue_ns >= pairs->highest_a_ns) {
-        pairs->highest_a_ns = a->issue_ns;
-        return;
-    }
-    pairs->overtaken++;
-    if ((uint64_t)(pairs->highest_a_ns - a->issue_ns) > pairs->overtaken_most_ns)
-        pairs->overtaken_most_ns = (uint64_t)(pairs->highest_a_ns - a->issue_ns);
+    pairs_add_order(pairs, a->issue_ns, b->issue_ns);
 }
 
 static int pairs_add_latency(struct pairs *pairs, const struct trace_op *a,

@@ -48,7 +48,8 @@ struct pairs {
     /* private */
     double speed;
     bool anchored;
-    int64_t anchor_a_ns, anchor_b_ns, highest_a_ns, highest_b_ns;
+    int64_t anchor_a_ns, anchor_b_ns;
+    int64_t highest_a_ns, instant_a_ns, highest_b_ns;
 };
 
 /* speed: how many times faster than A's times B was meant to go; 1 for as recorded. */
