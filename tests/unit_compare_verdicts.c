@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Are the verdicts honest? Whole matrices of simulated trials, 2 % noise a trial and a drift
- * that all share, judged as compare judges them, over 2,000 seeds: the same engine in every
+ * that all share, judged as compare judges them, over 2,000 seeds
+ * (fewer under a sanitizer): the same engine in every
  * cell: a wrong "different" anywhere in at most 6 %, and a given cell called equivalent within
  * 5 % in at least 80 %; one cell 3 % faster: found in at least 90 %. The number of trials is
  * the one that compare prints for that matrix. IOTAPE_SEED sets the seed base (CI draws one a
