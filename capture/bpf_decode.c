@@ -2,25 +2,20 @@
 #include "capture/bpf_decode.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "capture/bpf_flight.h"
+#include "capture/bpf_maps.h"
 #include "capture/bpf_op.h"
 #include "capture/bpf_path.h"
-
-struct decode_file {
-    uint32_t number; /* in the session's table */
-    char *path;
-    struct trace_file facts; /* path unset */
-};
 
 struct decode_thread {
     uint32_t pid, stream;
     char *paths[BPF_PATH_WHICH]; /* arguments of the next op */
     uint64_t raw_batch, batch;
+    struct trace_op pages; /* of a mapping, growing while the next ones adjoin; length 0 = none */
     struct flight_list submitted; /* of the io_submit that has not returned yet */
 };
 
@@ -28,189 +23,12 @@ void bpf_decode_init(struct bpf_decode *self, struct session *session)
 {
     memset(self, 0, sizeof(*self));
     self->session = session;
-    bpf_table_init(&self->files);
+    bpf_names_init(&self->names, session);
     bpf_table_init(&self->threads);
     bpf_table_init(&self->flights);
-    bpf_table_init(&self->paths);
+    bpf_table_init(&self->maps);
     self->next_batch = 1;
-}
-
-/* ---- files ------------------------------------------------------------------------------- */
-
-static struct bpf_table_key file_table_key(const struct bpf_file_key *key)
-{
-    return (struct bpf_table_key){key->inode, key->device, key->generation};
-}
-
-static uint8_t kind_of_mode(uint32_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return TRACE_FILE_REGULAR;
-    case S_IFBLK:
-        return TRACE_FILE_BLOCK;
-    case S_IFDIR:
-        return TRACE_FILE_DIRECTORY;
-    case S_IFCHR:
-        return TRACE_FILE_CHAR;
-    case S_IFIFO:
-        return TRACE_FILE_PIPE;
-    case S_IFSOCK:
-        return TRACE_FILE_SOCKET;
-    default:
-        return TRACE_FILE_OTHER;
-    }
-}
-
-static struct bpf_table_key path_table_key(const char *path)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-    for (; *path; path++)
-        hash = (hash ^ (unsigned char)*path) * UINT64_C(0x100000001b3);
-    return (struct bpf_table_key){hash, 0, 0};
-}
-
-/* The file that has this name now, or NULL. */
-static struct decode_file *file_named(const struct bpf_decode *self, const char *path)
-{
-    struct decode_file *file = bpf_table_find(&self->paths, path_table_key(path));
-
-    return file && strcmp(file->path, path) == 0 ? file : NULL;
-}
-
-/* Enters path with facts into the session's table and makes it the name of file. */
-static int file_name(struct bpf_decode *self, struct decode_file *file, const char *path)
-{
-    struct trace_file facts = file->facts;
-    uint32_t number;
-    char *copy;
-    int rc;
-
-    if (file->path && strcmp(file->path, path) == 0)
-        return 0;
-    facts.path = path;
-    rc = session_file(self->session, &facts, &number);
-    if (rc)
-        return rc;
-    copy = strdup(path);
-    if (!copy)
-        return -ENOMEM;
-    if (file->path && file_named(self, file->path) == file)
-        bpf_table_remove(&self->paths, path_table_key(file->path));
-    free(file->path);
-    file->path = copy;
-    file->number = number;
-    return bpf_table_put(&self->paths, path_table_key(path), file);
-}
-
-static struct decode_file *file_new(struct bpf_decode *self, const struct bpf_file_key *key)
-{
-    struct decode_file *file = calloc(1, sizeof(*file));
-
-    if (!file || bpf_table_put(&self->files, file_table_key(key), file) != 0) {
-        free(file);
-        return NULL;
-    }
-    file->facts = (struct trace_file){.size_bytes = TRACE_UNKNOWN_U64,
-                                      .inode = key->inode,
-                                      .device = key->device,
-                                      .ops = TRACE_UNKNOWN_U64,
-                                      .bytes = TRACE_UNKNOWN_U64,
-                                      .max_end = TRACE_UNKNOWN_U64};
-    return file;
-}
-
-static void facts_fill(struct trace_file *facts, const struct bpf_event_file *event)
-{
-    facts->kind = kind_of_mode(event->mode);
-    facts->mode = event->mode & 07777;
-    facts->size_bytes = event->size_bytes;
-    if (facts->kind == TRACE_FILE_BLOCK)
-        facts->device = event->rdev;
-    if (facts->kind == TRACE_FILE_REGULAR && event->blocks * 512 < event->size_bytes)
-        facts->flags |= TRACE_FILE_SPARSE;
-}
-
-static int file_event(struct bpf_decode *self, const struct bpf_event_file *event, size_t size)
-{
-    struct decode_file *file = bpf_table_find(&self->files, file_table_key(&event->key));
-    const char *text = (const char *)(event + 1);
-    size_t bytes = event->path_bytes;
-    int rc;
-
-    if (sizeof(*event) + bytes > size || (bytes && text[bytes - 1] != '\0'))
-        return -EBADMSG;
-    if (!file)
-        file = file_new(self, &event->key);
-    if (!file)
-        return -ENOMEM;
-    if (!file->path)
-        facts_fill(&file->facts, event);
-    if (event->head.flags & BPF_FILE_PSEUDO)
-        rc = snprintf(self->path, sizeof(self->path), "%s", bytes ? text : "");
-    else
-        rc = bpf_path_from_components(text, bytes, self->path, sizeof(self->path));
-    return rc < 0 ? rc : file_name(self, file, self->path);
-}
-
-/* The number of an op's file. One whose path was lost with the ring full is named by inode. */
-static int file_number(struct bpf_decode *self, const struct bpf_file_key *key, uint32_t *ret_number)
-{
-    struct decode_file *file;
-    int rc = 0;
-
-    *ret_number = TRACE_NONE_U32;
-    if (!key->inode && !key->device)
-        return 0;
-    file = bpf_table_find(&self->files, file_table_key(key));
-    if (!file) {
-        file = file_new(self, key);
-        if (!file)
-            return -ENOMEM;
-        snprintf(self->path, sizeof(self->path), "inode:%u:%u:%llu", key->device >> 20,
-                 key->device & 0xfffff, (unsigned long long)key->inode);
-        rc = file_name(self, file, self->path);
-    }
-    *ret_number = file->number;
-    return rc;
-}
-
-/* A file known by its path alone: arguments of name-space calls. */
-static int file_by_path(struct bpf_decode *self, const char *path, uint8_t kind, uint32_t *ret_number)
-{
-    struct trace_file facts = {.path = path,
-                               .size_bytes = TRACE_UNKNOWN_U64,
-                               .kind = kind,
-                               .ops = TRACE_UNKNOWN_U64,
-                               .bytes = TRACE_UNKNOWN_U64,
-                               .max_end = TRACE_UNKNOWN_U64};
-    struct decode_file *file = file_named(self, path);
-
-    if (!file)
-        return session_file(self->session, &facts, ret_number);
-    *ret_number = file->number;
-    return 0;
-}
-
-/* After a rename the file, or all files of the folder, have the new name. */
-static int files_renamed(struct bpf_decode *self, const char *from, const char *to)
-{
-    size_t length = strlen(from), at = 0;
-    struct decode_file *file = file_named(self, from);
-    char text[BPF_PATH_MAX * 2];
-    int rc = 0;
-
-    if (file)
-        return file_name(self, file, to);
-    while (!rc && (file = bpf_table_next(&self->files, &at, NULL))) {
-        if (!file->path || strncmp(file->path, from, length) != 0 ||
-            file->path[length] != '/')
-            continue;
-        if ((size_t)snprintf(text, sizeof(text), "%s%s", to, file->path + length) < sizeof(text))
-            rc = file_name(self, file, text);
-    }
-    return rc;
+    self->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* ---- threads ----------------------------------------------------------------------------- */
@@ -303,6 +121,89 @@ static bool path_take(struct decode_thread *thread, unsigned int which, char *ou
     return have;
 }
 
+/* ---- mapped files ------------------------------------------------------------------------ */
+
+static struct bpf_table_key maps_key(uint32_t pid)
+{
+    return (struct bpf_table_key){pid, 0, 0};
+}
+
+static struct bpf_maps *maps_make(struct bpf_decode *self, uint32_t pid)
+{
+    struct bpf_maps *maps = bpf_table_find(&self->maps, maps_key(pid));
+
+    if (maps)
+        return maps;
+    maps = calloc(1, sizeof(*maps));
+    if (!maps || bpf_table_put(&self->maps, maps_key(pid), maps) != 0) {
+        free(maps);
+        return NULL;
+    }
+    return maps;
+}
+
+/* The process has ended, or has become another program. */
+static void maps_forget(struct bpf_decode *self, uint32_t pid)
+{
+    struct bpf_maps *maps = bpf_table_remove(&self->maps, maps_key(pid));
+
+    if (maps)
+        bpf_maps_release(maps);
+    free(maps);
+}
+
+static int fork_event(struct bpf_decode *self, const struct bpf_event *event)
+{
+    const struct bpf_maps *from = bpf_table_find(&self->maps, maps_key(event->pid));
+    struct bpf_maps *to = from ? maps_make(self, event->tid) : NULL;
+
+    if (!from)
+        return 0;
+    return to ? bpf_maps_copy(to, from) : -ENOMEM;
+}
+
+static int pages_flush(struct bpf_decode *self, struct decode_thread *thread)
+{
+    struct trace_op op = thread->pages;
+
+    if (!op.length)
+        return 0;
+    thread->pages.length = 0;
+    self->pages_held--;
+    return session_op(self->session, &op);
+}
+
+/* Pages come one by one; those that adjoin make one op. */
+static int pages_event(struct bpf_decode *self, struct decode_thread *thread,
+                       const struct trace_op *op)
+{
+    struct trace_op *held = &thread->pages;
+    int rc;
+
+    if (held->length && held->kind == op->kind && held->file == op->file &&
+        held->offset + held->length == op->offset) {
+        held->length += op->length;
+        return 0;
+    }
+    rc = pages_flush(self, thread);
+    if (rc || !op->length)
+        return rc;
+    *held = *op;
+    self->pages_held++;
+    return 0;
+}
+
+int bpf_decode_idle(struct bpf_decode *self)
+{
+    struct decode_thread *thread;
+    size_t at = 0;
+    int rc = 0;
+
+    while (!rc && self->pages_held && (thread = bpf_table_next(&self->threads, &at, NULL)))
+        rc = pages_flush(self, thread);
+    return rc;
+}
+
 /* ---- ops --------------------------------------------------------------------------------- */
 
 /* Paths of name-space ops: the files, and what the op did to the names. */
@@ -315,9 +216,9 @@ static int op_paths(struct bpf_decode *self, struct decode_thread *thread, struc
     int rc = 0;
 
     if (have && op->file == TRACE_NONE_U32)
-        rc = file_by_path(self, self->path, kind, &op->file);
+        rc = bpf_names_by_path(&self->names, self->path, kind, &op->file);
     if (!rc && have2)
-        rc = file_by_path(self, self->base, kind, &op->file2);
+        rc = bpf_names_by_path(&self->names, self->base, kind, &op->file2);
     return rc;
 }
 
@@ -335,7 +236,7 @@ static uint64_t thread_batch(struct bpf_decode *self, struct decode_thread *thre
 static int op_prepare(struct bpf_decode *self, const struct bpf_event_op *event,
                       struct decode_thread *thread, struct trace_op *op)
 {
-    int rc = file_number(self, &event->file, &op->file);
+    int rc = bpf_names_number(&self->names, &event->file, &op->file);
 
     if (rc)
         return rc;
@@ -366,7 +267,47 @@ static int op_renamed(struct bpf_decode *self, const struct trace_op *op)
     if (op->kind != TRACE_RENAME || op->result != 0 || op->file == TRACE_NONE_U32 ||
         op->file2 == TRACE_NONE_U32)
         return 0;
-    return files_renamed(self, self->path, self->base);
+    return bpf_names_renamed(&self->names, self->path, self->base);
+}
+
+/* munmap and msync name addresses: an op for each file that was mapped there. What was not a
+ * mapping of a recorded file is not I/O, except an msync of one mapped before the capture. */
+static int unmap_tell(struct bpf_decode *self, const struct bpf_event_op *event,
+                      const struct trace_op *op)
+{
+    struct bpf_maps *maps = bpf_table_find(&self->maps, maps_key(event->head.pid));
+    struct bpf_map_range part;
+    struct trace_op each = *op;
+    size_t count = 0;
+    int rc = 0;
+
+    while (!rc && maps && bpf_maps_find(maps, event->extra, event->length, count, &part)) {
+        each.file = part.file;
+        each.offset = part.offset;
+        each.length = part.end - part.start;
+        rc = session_op(self->session, &each);
+        count++;
+    }
+    if (!rc && !count && op->kind == TRACE_MSYNC)
+        return session_op(self->session, op);
+    if (!rc && count && op->kind == TRACE_MUNMAP && op->result == 0)
+        rc = bpf_maps_remove(maps, event->extra, event->length);
+    return rc;
+}
+
+/* A mapping of a recorded file was made at the address that mmap returned. */
+static int map_keep(struct bpf_decode *self, const struct bpf_event_op *event,
+                    const struct trace_op *op)
+{
+    struct bpf_maps *maps;
+
+    if (op->kind != TRACE_MMAP || op->result != 0)
+        return 0;
+    maps = maps_make(self, event->head.pid);
+    if (!maps)
+        return -ENOMEM;
+    return bpf_maps_add(maps, (uint64_t)event->result, op->length, op->file, op->offset,
+                        self->page_bytes);
 }
 
 static int op_event(struct bpf_decode *self, const struct bpf_event_op *event)
@@ -378,6 +319,14 @@ static int op_event(struct bpf_decode *self, const struct bpf_event_op *event)
     if (rc || !bpf_op_fill(event, &op))
         return rc;
     rc = op_prepare(self, event, thread, &op);
+    if (!rc && event->head.class == BPF_CLASS_PAGES)
+        return pages_event(self, thread, &op);
+    if (!rc)
+        rc = pages_flush(self, thread);
+    if (!rc && event->head.class == BPF_CLASS_UNMAP)
+        return unmap_tell(self, event, &op);
+    if (!rc)
+        rc = map_keep(self, event, &op);
     if (!rc)
         rc = op_tell(self, &op, event->head.flags & BPF_OP_NO_LENGTH);
     return rc ? rc : op_renamed(self, &op);
@@ -395,7 +344,7 @@ static int copy_event(struct bpf_decode *self, const struct bpf_event_copy *even
         return rc;
     rc = op_prepare(self, &event->op, thread, &op);
     if (!rc)
-        rc = file_number(self, &event->file2, &file2);
+        rc = bpf_names_number(&self->names, &event->file2, &file2);
     if (rc)
         return rc;
     if (op.file != TRACE_NONE_U32 && file2 != TRACE_NONE_U32) {
@@ -520,7 +469,7 @@ static int complete_event(struct bpf_decode *self, const struct bpf_event_comple
     flight->op.result = bpf_op_result(flight->op.kind, event->result);
     flight->done = true;
     if (flight->from && flight->to && flight->op.result == 0)
-        rc = files_renamed(self, flight->from, flight->to);
+        rc = bpf_names_renamed(&self->names, flight->from, flight->to);
     free(flight->from);
     free(flight->to);
     flight->from = flight->to = NULL;
@@ -550,8 +499,12 @@ static int exit_event(struct bpf_decode *self, const struct bpf_event *event)
 
     if (thread) {
         rc = submit_returned(self, thread, INT64_MAX, 0);
+        if (!rc)
+            rc = pages_flush(self, thread);
         thread_free(thread);
     }
+    if (event->flags & 1)
+        maps_forget(self, event->pid);
     if (!rc && event->flags & 1)
         rc = flights_gone(self, event->pid, 0);
     return rc;
@@ -607,11 +560,15 @@ int bpf_decode_event(struct bpf_decode *self, const void *bytes, size_t size)
     case BPF_EVENT_GONE:
         return flights_gone(self, head->pid, complete->context);
     case BPF_EVENT_FILE:
-        return file_event(self, bytes, size);
+        return bpf_names_event(&self->names, bytes, size);
     case BPF_EVENT_PATH:
         return path_event(self, bytes, size);
-    case BPF_EVENT_THREAD:
+    case BPF_EVENT_FORK:
+        return fork_event(self, head);
     case BPF_EVENT_EXEC:
+        maps_forget(self, head->pid);
+        return thread_event(self, bytes);
+    case BPF_EVENT_THREAD:
         return thread_event(self, bytes);
     case BPF_EVENT_EXIT:
         return exit_event(self, head);
@@ -670,7 +627,7 @@ int bpf_decode_finish(struct bpf_decode *self)
     struct decode_thread *thread;
     struct flight *flight;
     size_t at = 0;
-    int rc = 0;
+    int rc = bpf_decode_idle(self);
 
     while (!rc && (thread = bpf_table_next(&self->threads, &at, NULL)))
         rc = submit_returned(self, thread, INT64_MAX, 0);
@@ -685,7 +642,7 @@ int bpf_decode_finish(struct bpf_decode *self)
 void bpf_decode_release(struct bpf_decode *self)
 {
     struct decode_thread *thread;
-    struct decode_file *file;
+    struct bpf_maps *maps;
     struct flight *flight;
     size_t at = 0;
 
@@ -702,12 +659,12 @@ void bpf_decode_release(struct bpf_decode *self)
         free(flight);
     }
     at = 0;
-    while ((file = bpf_table_next(&self->files, &at, NULL))) {
-        free(file->path);
-        free(file);
+    while ((maps = bpf_table_next(&self->maps, &at, NULL))) {
+        bpf_maps_release(maps);
+        free(maps);
     }
-    bpf_table_release(&self->files);
+    bpf_names_release(&self->names);
     bpf_table_release(&self->threads);
     bpf_table_release(&self->flights);
-    bpf_table_release(&self->paths);
+    bpf_table_release(&self->maps);
 }

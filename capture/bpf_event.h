@@ -40,6 +40,7 @@ enum bpf_class {
     BPF_CLASS_UNMAP, /* an address range: munmap, msync */
     BPF_CLASS_ADVISE,
     BPF_CLASS_IOCTL,
+    BPF_CLASS_PAGES, /* no call: a page of a mapped file */
 };
 
 /* One row of the call table: which argument is what (BPF_ARG_NONE where there is none). */
@@ -165,7 +166,8 @@ enum {
     BPF_FILE_PSEUDO = 1u << 0,    /* no folder: memfd and the like; one component */
     BPF_FILE_DELETED = 1u << 1,
     BPF_FILE_TRUNCATED = 1u << 2, /* the path was too deep: its head is missing */
-    BPF_FILE_FIRST = 1u << 3,     /* first touch; else renewed at an open */
+    BPF_FILE_CREATED = 1u << 5,   /* did not exist before this open */
+    BPF_FILE_BY_INODE = 1u << 4,  /* met in the page cache alone: no path */
 };
 
 /* Path arguments. A relative one is preceded by its folder, as components. */

@@ -28,6 +28,7 @@
 
 struct super_block {
     __u32 s_dev;
+    unsigned long s_magic;
 } KERNEL;
 
 struct inode;
@@ -113,6 +114,7 @@ struct task_struct {
     struct thread_info thread_info;
     int pid, tgid;
     struct task_struct *real_parent, *group_leader;
+    unsigned int flags;
     char comm[16];
     struct fs_struct *fs;
     struct files_struct *files;
@@ -313,6 +315,21 @@ struct request {
 
 struct request___disk { /* up to 5.16 */
     struct gendisk *rq_disk;
+} KERNEL;
+
+/* ---- page cache -------------------------------------------------------------------------- */
+
+enum pageflags { PG_head = 6 };
+
+/* From 5.16. The first word is the flags, whatever type they have had. */
+struct folio {
+    struct address_space *mapping;
+    unsigned long index;
+    unsigned int _nr_pages; /* valid for those with PG_head */
+} KERNEL;
+
+struct folio___before_6_15 {
+    unsigned int _folio_nr_pages;
 } KERNEL;
 
 /* ---- reading ----------------------------------------------------------------------------- */

@@ -147,7 +147,8 @@ static bool kind_fill(const struct bpf_event_op *event, struct trace_op *op)
 static bool kind_has_offset(unsigned int kind)
 {
     return trace_op_has_range(kind) || kind == TRACE_SYNC_RANGE || kind == TRACE_READAHEAD ||
-           kind == TRACE_FALLOCATE || kind == TRACE_MMAP || kind == TRACE_COPY;
+           kind == TRACE_FALLOCATE || kind == TRACE_MMAP || kind == TRACE_COPY || kind == TRACE_FILL ||
+           kind == TRACE_WRITEBACK;
 }
 
 bool bpf_op_fill(const struct bpf_event_op *event, struct trace_op *ret_op)
@@ -168,7 +169,9 @@ bool bpf_op_fill(const struct bpf_event_op *event, struct trace_op *ret_op)
     op.flags = flags_of_bits(event->head.flags);
     if (op.kind == TRACE_READ || op.kind == TRACE_WRITE)
         op.flags |= flags_of_file(event->file_flags, op.kind) | flags_of_call(event->call_flags);
-    if (event->head.type == BPF_EVENT_OP || event->head.type == BPF_EVENT_COPY) {
+    if (event->head.class == BPF_CLASS_PAGES)
+        op.flags |= TRACE_F_DERIVED; /* no call, so no result and no latency */
+    else if (event->head.type == BPF_EVENT_OP || event->head.type == BPF_EVENT_COPY) {
         op.latency_ns = event->done_ns - event->issue_ns;
         op.completion = TRACE_COMPLETION_EXACT;
         op.result = bpf_op_result(op.kind, event->result);

@@ -19,6 +19,7 @@ const volatile char scope_comm[16] = {};
 const volatile __u32 self_tgid = 0; /* the collector */
 const volatile bool all_fds = false;
 const volatile __u64 wake_bytes = 1 << 20; /* the reader is woken at this fill, else it polls */
+const volatile __u64 page_bytes = 4096;
 const volatile bool complete_by_cqe = false; /* arguments of io_uring_complete, 6.14 and newer */
 const volatile struct bpf_call calls[BPF_CALLS_MAX] = {};
 const volatile struct bpf_call uring_calls[BPF_URING_MAX] = {};

@@ -120,8 +120,9 @@ static __always_inline int scratch_output(struct scratch *s, __u32 bytes)
     return 1;
 }
 
-/* Delivers the facts and the path of a struct file. Returns whether it could. */
-__noinline int file_announce(__u64 file_address, struct bpf_file_key *key, __u32 first)
+/* Delivers the facts and the path of a struct file; more: further BPF_FILE_* flags. Returns
+ * whether it could. */
+__noinline int file_announce(__u64 file_address, struct bpf_file_key *key, __u32 more)
 {
     struct file *file = (struct file *)file_address;
     struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -137,7 +138,7 @@ __noinline int file_announce(__u64 file_address, struct bpf_file_key *key, __u32
     event = &s->out.head.file;
     walked = path_walk(file_address + bpf_core_field_offset(struct file, f_path));
     event_head(&event->head, BPF_EVENT_FILE, 0, 0);
-    event->head.flags = (walked >> 32) | (first ? BPF_FILE_FIRST : 0);
+    event->head.flags = (walked >> 32) | more;
     event->key = copy;
     event->mode = BPF_CORE_READ(inode, i_mode);
     event->rdev = BPF_CORE_READ(inode, i_rdev);
@@ -185,7 +186,7 @@ static __always_inline bool file_meet(struct bpf_thread *thread, struct file *fi
         return false;
     if (key_equal(ret_key, &thread->known))
         return true;
-    if (bpf_map_lookup_elem(&seen_files, ret_key) || file_announce((__u64)file, ret_key, 1))
+    if (bpf_map_lookup_elem(&seen_files, ret_key) || file_announce((__u64)file, ret_key, 0))
         thread->known = *ret_key;
     return true;
 }

@@ -3,6 +3,7 @@
  * The programs of the bpf recorder: every I/O call of the target becomes one event when it
  * returns (asynchronous ones: one when handed over, one when completed).
  */
+#include "capture/bpf_prog_pages.h"
 #include "capture/bpf_prog_uring.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -66,7 +67,7 @@ static __always_inline bool call_enter(struct bpf_thread *thread, const volatile
     case BPF_CLASS_URING_ENTER:
         thread->batch++;
         thread->alone = thread->args[1] == 1;
-        return false;
+        return true;
     default:
         return true;
     }
@@ -208,7 +209,8 @@ static __noinline void open_exit(struct bpf_thread *thread, const volatile struc
         GET(thread->file_flags, struct file, file, f_flags);
         if (mode & KERNEL_FMODE_CREATED)
             flags |= BPF_OP_CREATED;
-        if (file_announce((__u64)file, &thread->key, !bpf_map_lookup_elem(&seen_files, &thread->key)))
+        if (file_announce((__u64)file, &thread->key,
+                          flags & BPF_OP_CREATED ? BPF_FILE_CREATED : 0))
             thread->known = thread->key;
     } else {
         thread_announce(thread);
@@ -375,6 +377,8 @@ static __always_inline void call_exit(struct bpf_thread *thread, const volatile 
     case BPF_CLASS_UNMAP:
         bare_exit(thread, call, result);
         break;
+    case BPF_CLASS_URING_ENTER:
+        break;
     case BPF_CLASS_IOCTL:
         ioctl_exit(thread, call, result);
         break;
@@ -431,6 +435,20 @@ int on_uring_complete(struct bpf_raw_tracepoint_args *ctx)
     return uring_complete(ctx->args[0], ctx->args[1], result);
 }
 
+/* ---- mapped files ------------------------------------------------------------------------ */
+
+SEC("raw_tp/mm_filemap_add_to_page_cache")
+int on_page_fill(struct bpf_raw_tracepoint_args *ctx)
+{
+    return page_tell((struct folio *)ctx->args[0], TRACE_FILL);
+}
+
+SEC("raw_tp/writeback_dirty_folio")
+int on_page_dirty(struct bpf_raw_tracepoint_args *ctx)
+{
+    return page_tell((struct folio *)ctx->args[0], TRACE_WRITEBACK);
+}
+
 /* ---- processes --------------------------------------------------------------------------- */
 
 SEC("tp_btf/sched_process_fork")
@@ -456,15 +474,18 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 {
     __u64 id = bpf_get_current_pid_tgid();
-    __u32 tid = (__u32)id, old_tid = old_pid;
+    __u32 tid = (__u32)id, old_tid = old_pid, pid;
     struct bpf_thread *thread;
 
     /* Another thread than the first takes the first one's number. */
     if (old_tid != tid)
         bpf_map_delete_elem(&threads, &old_tid);
     thread = bpf_map_lookup_elem(&threads, &tid);
+    pid = id >> 32;
     if (thread)
         thread->announced = task_announce(BPF_EVENT_EXEC, old_tid);
+    else if (scope_kind == BPF_SCOPE_TASKS && bpf_map_lookup_elem(&targets, &pid))
+        task_announce(BPF_EVENT_EXEC, old_tid);
     return 0;
 }
 
@@ -473,15 +494,13 @@ int BPF_PROG(on_exit, struct task_struct *task)
 {
     __u64 id = bpf_get_current_pid_tgid();
     __u32 tid = (__u32)id, pid = id >> 32;
-    struct bpf_thread *thread = bpf_map_lookup_elem(&threads, &tid);
+    bool known = bpf_map_delete_elem(&threads, &tid) == 0;
     bool last = task->signal->live.counter == 0;
     struct bpf_event *event;
 
-    if (thread)
-        bpf_map_delete_elem(&threads, &tid);
-    if (last && scope_kind == BPF_SCOPE_TASKS && bpf_map_delete_elem(&targets, &pid) && !thread)
-        return 0;
-    if (!thread && !(last && scope_kind == BPF_SCOPE_TASKS))
+    if (last && scope_kind == BPF_SCOPE_TASKS && bpf_map_delete_elem(&targets, &pid) == 0)
+        known = true;
+    if (!known)
         return 0;
     event = event_reserve(sizeof(*event));
     if (!event)

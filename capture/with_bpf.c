@@ -170,6 +170,22 @@ static int uring_choose(struct with_bpf *self)
     return bpf_loader_set(&self->loader, "complete_by_cqe", &by_cqe, sizeof(by_cqe));
 }
 
+/* Page-cache tracepoints speak of folios since 5.16. */
+static int pages_choose(struct with_bpf *self)
+{
+    __u64 page_bytes = (__u64)sysconf(_SC_PAGESIZE);
+
+    if (!bpf_loader_has_tracepoint(&self->loader, "writeback_dirty_folio", NULL) ||
+        !bpf_loader_has_tracepoint(&self->loader, "mm_filemap_add_to_page_cache", NULL)) {
+        bpf_loader_skip(&self->loader, "on_page_fill");
+        bpf_loader_skip(&self->loader, "on_page_dirty");
+        session_unseen(self->session, "mmap", 1);
+        session_note(self->session, "I/O through mappings is not seen: this kernel lacks the "
+                                    "page-cache tracepoints of 5.16 and newer");
+    }
+    return bpf_loader_set(&self->loader, "page_bytes", &page_bytes, sizeof(page_bytes));
+}
+
 static int record_event(void *context, const void *bytes, size_t size)
 {
     struct with_bpf *self = context;
@@ -193,6 +209,8 @@ static int loader_start(struct with_bpf *self, const struct capture_scope *scope
         rc = calls_set(self);
     if (!rc)
         rc = uring_choose(self);
+    if (!rc)
+        rc = pages_choose(self);
     if (!rc)
         rc = bpf_loader_load(&self->loader, ring_bytes(scope), record_event, self);
     if (!rc)
@@ -280,6 +298,8 @@ static int with_bpf_poll(void *state, int timeout_ms)
     int n = bpf_loader_poll(&self->loader, self->stopped ? 0 : timeout_ms), rc;
 
     bpf_loader_tell_losses(&self->loader, self->session);
+    if (n == 0)
+        n = bpf_decode_idle(&self->decode);
     if (n != 0 || !self->stopped || self->finished)
         return n;
     self->finished = true;
@@ -305,7 +325,9 @@ const struct recorder recorder_bpf = {
             "are exact when they arrived while io_getevents waited for them, else upper bounds\n"
             "taken at the context's next call. io_uring is exact on both sides, with SQPOLL,\n"
             "registered files and buffers. 32-bit programs are counted as unseen. sendfile and\n"
-            "splice between a file and a pipe or socket are reads or writes of the file.",
+            "splice between a file and a pipe or socket are reads or writes of the file. Of\n"
+            "mapped files the pages are seen that loads and stores bring in (fill) and make\n"
+            "dirty (writeback, at the time of the store; each is written once).",
 #if HAVE_LIB && HAVE_BPF
     .probe = with_bpf_probe,
     .accepts = with_bpf_accepts,
@@ -324,6 +346,7 @@ const struct recorder recorder_bpf = {
                    [TRACE_API_LIBAIO] = SEES_EXACT,
                    [TRACE_API_IO_URING] = SEES_EXACT,
                    [TRACE_API_POSIX_AIO] = SEES_DERIVED,
+                   [TRACE_API_MMAP] = SEES_DERIVED,
                    [TRACE_API_STDIO] = SEES_DERIVED},
     .completion_seen = {[TRACE_API_SYNC] = SEES_EXACT,
                         [TRACE_API_VECTORED] = SEES_EXACT,
