@@ -4,13 +4,16 @@
 . "$IOTAPE_SRC/tests/testlib.sh"
 
 options_of_help() { grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9][a-z0-9-]*' | grep -oE -- '--[a-z0-9-]+' | sort -u; }
-options_of_man() { sed 's/\\-/-/g; s/\\f[BIRP]//g' | grep -oE '^(\.B|\.BI|\.BR|\.OP|\.IP|\.TP)?[ "]*(-[a-zA-Z],? *)?--[a-z0-9][a-z0-9-]*' |
-    grep -oE -- '--[a-z0-9-]+' | sort -u; }
+# The tags of the page's lists: what follows .TP, and .IP and .OP themselves.
+options_of_man() { sed 's/\\-/-/g; s/\\ / /g' | awk 'tag || /^\.(IP|OP)/ { print } { tag = /^\.T[PQ]/ }' |
+    grep -oE -- '(^|[ ",])--[a-z0-9][a-z0-9-]*' | grep -oE -- '--[a-z0-9-]+' | sort -u; }
 
 for program in capture convert replay compare; do
     page=$(ls "$IOTAPE_SRC"/*/iotape-$program.1 2>/dev/null) || fail "no man page for iotape-$program"
     runs 0 "iotape-$program" --help
     [ ! -s err ] || fail "iotape-$program --help writes to stderr"
+    # the subcommands that the wrapper runs through it
+    [ $program != convert ] || for sub in info dump; do iotape-convert $sub --help >>out || fail "$sub --help"; done
     options_of_help <out >help.txt
     options_of_man <"$page" >man.txt
     [ -s help.txt ] || fail "iotape-$program --help shows no options"
