@@ -3,7 +3,7 @@
 # The man pages and --help name the same options; the wrapper reaches every program.
 . "$IOTAPE_SRC/tests/testlib.sh"
 
-options_of_help() { grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9][a-z0-9-]*' | grep -oE -- '--[a-z0-9-]+' | sort -u; }
+options_of_help() { grep -oE '^ {2,8}(-[a-zA-Z], )?--[a-z0-9][a-z0-9-]*' | grep -oE -- '--[a-z0-9-]+' | sort -u; }
 # The tags of the page's lists: what follows .TP, and .IP and .OP themselves.
 options_of_man() { sed 's/\\-/-/g; s/\\ / /g' | awk 'tag || /^\.(IP|OP)/ { print } { tag = /^\.T[PQ]/ }' |
     grep -oE -- '(^|[ ",])--[a-z0-9][a-z0-9-]*' | grep -oE -- '--[a-z0-9-]+' | sort -u; }

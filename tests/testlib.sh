@@ -21,4 +21,5 @@ says() { grep -Eq -- "$1" "$2" || { cat "$2" >&2; fail "'$1' is not in $2"; }; }
 # json FILE FILTER: the value, by jq
 json() { jq -r "$2" "$1" || fail "jq $2 on $1"; }
 # Real traces to try on, when the checkout has them beside it.
+# shellcheck disable=SC2034
 shared() { [ -d "$IOTAPE_SRC/../shared" ] && SHARED=$(cd "$IOTAPE_SRC/../shared" && pwd) || skip "no shared traces beside the checkout"; }
