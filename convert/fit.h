@@ -20,7 +20,7 @@
 struct diag;
 struct catalog;
 
-#define FIT_GRAINS_MAX (4u << 20)
+#define FIT_GRAINS_MAX (1u << 20)
 
 enum fit_mode { FIT_NONE, FIT_WRAP, FIT_SCALE, FIT_PACK };
 
