@@ -36,6 +36,7 @@ NEED := zlib jansson libarchive
 # One file each: it compiles without its library and says so (HAVE_LIB).
 PKG_io_uring := liburing
 PKG_ring := liburing
+PKG_ioloop := liburing
 PKG_libaio   := libaio
 PKG_with_bpf := libbpf
 PKG_with_block := libbpf
