@@ -51,7 +51,7 @@ static int parse_size(const char *text, struct condition *condition)
     char comparison = text[0];
     uint64_t bytes;
 
-    if (units_parse_size(text + (orequal ? 2 : 1), &bytes) < 0)
+    if (!comparison || units_parse_size(text + (orequal ? 2 : 1), &bytes) < 0)
         return -EINVAL;
     condition->low = 0;
     condition->high = UINT64_MAX;

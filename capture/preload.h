@@ -170,6 +170,8 @@ uint64_t file_opened(int fd, int open_flags, const struct file_before *before);
 /* A number for a path that is not (or no longer) open, relative to dir_fd; 0 when it cannot be
  * told. follow: the facts of what a symlink points to. */
 uint32_t file_named(int dir_fd, const char *path, bool follow);
+/* path from the working folder, without a NUL: its length, 0 when it does not fit. */
+size_t file_absolute(const char *path, char *joined, size_t room);
 /* Its size now; TRACE_UNKNOWN_U64 when it has none. */
 uint64_t file_size(int fd);
 static inline uint32_t slot_file(uint64_t slot)

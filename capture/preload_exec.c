@@ -79,8 +79,8 @@ static void exec_env_release(struct exec_env *made)
 static void tell_program(const char *path)
 {
     struct ring_entry entry = {.type = RING_EXEC};
+    char joined[RING_PATH_MAX], probe;
     size_t length;
-    char probe;
 
     if (!shim_process_ready())
         return;
@@ -88,8 +88,14 @@ static void tell_program(const char *path)
     if (!path || RAW(readlinkat, -1, path, &probe, 1) == -EFAULT)
         return;
     length = strnlen(path, RING_PATH_MAX + 1);
-    if (length <= RING_PATH_MAX)
-        shim_entry(&entry, path, length);
+    if (length > RING_PATH_MAX)
+        return;
+    /* This process may be gone when the collector looks, and its folder with it. */
+    if (path[0] != '/' && strchr(path, '/')) {
+        length = file_absolute(path, joined, sizeof(joined));
+        path = joined;
+    }
+    shim_entry(&entry, path, length);
 }
 
 EXPORT int execve(const char *path, char *const argv[], char *const env[])

@@ -292,6 +292,11 @@ static size_t path_join(int dir_fd, const char *path, char *joined, size_t room)
     return used + length;
 }
 
+size_t file_absolute(const char *path, char *joined, size_t room)
+{
+    return path_join(AT_FDCWD, path, joined, room);
+}
+
 uint32_t file_named(int dir_fd, const char *path, bool follow)
 {
     struct ring_entry entry;

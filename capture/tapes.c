@@ -29,6 +29,12 @@ struct tapes {
     struct anonymiser anonymiser;
 };
 
+static void number_map_clear(struct number_map *map)
+{
+    if (map->numbers)
+        memset(map->numbers, 0xff, map->room * sizeof(*map->numbers));
+}
+
 int tapes_new(struct tapes **ret_tapes, const struct tapes_conf *conf, struct diag *diag)
 {
     struct tapes *tapes = calloc(1, sizeof(*tapes));
@@ -90,8 +96,8 @@ int tapes_open(struct tapes *tapes)
     free(tapes->name);
     tapes->name = name;
     tapes->count++;
-    memset(tapes->files.numbers, 0xff, tapes->files.room * sizeof(uint32_t));
-    memset(tapes->streams.numbers, 0xff, tapes->streams.room * sizeof(uint32_t));
+    number_map_clear(&tapes->files);
+    number_map_clear(&tapes->streams);
     for (size_t i = 0; i < tapes->meta_count && !err; i++)
         err = tapes_write_meta(tapes, &tapes->metas[i]);
     return err;

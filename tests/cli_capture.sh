@@ -10,7 +10,7 @@ before=$(ls -a /dev/shm /tmp 2>/dev/null | grep -i iotape | grep -v iotape-tests
 capture="iotape capture -q -r preload"
 
 count() { iotape info --json "$1" >info.json 2>info.err || fail "info $1: $(cat info.err)"; json info.json "$2"; }
-meta() { iotape info --json "$1" >info.json || fail "info $1"; json info.json ".meta[\"$2\"] // .metadata[\"$2\"]"; }
+meta() { iotape info --json "$1" >info.json || fail "info $1"; json info.json ".meta[\"$2\"]"; }
 
 # ---- exit status: the command's own
 runs 0 $capture -o a.tape -- true
@@ -33,6 +33,20 @@ says 'preload' err
 runs 0 iotape capture --list
 says '^preload' out
 says 'issue +libaio' out
+
+# ---- what the shim cannot enter is named, and refused when it is the command itself
+echo 'int main(void) { return 0; }' >static.c
+if command -v gcc >/dev/null && gcc -static -o static static.c 2>/dev/null; then
+    runs 1 $capture -o static.tape -- ./static
+    says 'statically linked; recorder bpf' err
+    [ ! -e static.tape ] || fail "a tape was left of a refused command"
+    runs 0 iotape capture -r preload -o static.tape -- sh -c './static; env -i ./static'
+    equal "static programs named" 2 "$(grep -c 'static is statically linked' err)"
+    equal "static programs counted" 2 "$(meta static.tape 'unseen.program statically linked')"
+fi
+# A program started with an environment of its own is followed all the same.
+runs 0 $capture -o env.tape -- env -i "$prog" sync "$PWD/data/f"
+equal "fsyncs of a program with a bare environment" 1 "$(count env.tape .by_op.fsync.count)"
 
 # ---- what is written says so
 runs 0 $capture -o sync.tape -- "$prog" sync "$PWD/data/f"
