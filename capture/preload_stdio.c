@@ -57,6 +57,8 @@ bool stdio_begin(struct stdio_call *call, FILE *file)
     call->flags = file->_flags;
     call->pending = pending_of(file);
     call->available = available_of(file);
+    call->empty = file->_IO_read_base == file->_IO_read_end &&
+                  file->_IO_write_base == file->_IO_write_ptr;
     call->room = file->_flags & FLAG_PUTTING ? span(file->_IO_write_ptr, file->_IO_buf_end) : 0;
     call->begin_ns = stamp_ns();
     return true;
@@ -107,7 +109,8 @@ static void emit_writes(const struct stdio_call *call, size_t moved, size_t prod
     size_t next = call->pending + fill, buffer = buffer_of(call->file);
     uint64_t offset = position == TRACE_UNKNOWN_U64 ? position : position - moved;
 
-    whole |= buffer == 1; /* an unbuffered stream's functions write all they have at once */
+    if (buffer == 1) /* an unbuffered stream's functions write all they have at once */
+        next = moved;
     if (next == 0 || next > moved)
         next = whole ? moved : buffer;
     while (moved > 0) {
@@ -121,15 +124,17 @@ static void emit_writes(const struct stdio_call *call, size_t moved, size_t prod
     }
 }
 
-/* moved bytes have been read for a function that wanted so many past the buffer. */
+/* moved bytes have been read for a function that wanted so many past the buffer. The end of the
+ * file is seen by a read of nothing: requests that fill a buffer ask again each time, smaller ones
+ * do not once the stream knows. */
 static void emit_reads(const struct stdio_call *call, size_t moved, size_t wanted,
                        uint64_t position)
 {
     size_t buffer = buffer_of(call->file);
-    bool at_end = (call->file->_flags & FLAG_EOF) && !(call->flags & FLAG_EOF);
+    bool at_end = call->file->_flags & FLAG_EOF, news = at_end && !(call->flags & FLAG_EOF);
     uint64_t offset = position == TRACE_UNKNOWN_U64 ? position : position - moved;
 
-    while (moved > 0 || at_end) {
+    while (moved > 0 || news || (at_end && wanted >= buffer)) {
         size_t length = wanted >= buffer ? wanted - wanted % buffer : buffer;
         size_t got = moved < length ? moved : length;
 
@@ -167,8 +172,7 @@ void stdio_end(struct stdio_call *call, size_t produced, size_t consumed, size_t
     }
     before = call->available;
     after = available_of(file) + consumed;
-    if (after > before ||
-        ((file->_flags & FLAG_EOF) && !(call->flags & FLAG_EOF) && !(file->_flags & FLAG_PUTTING))) {
+    if (after > before || ((file->_flags & FLAG_EOF) && !(file->_flags & FLAG_PUTTING))) {
         moved = after > before ? after - before : 0;
         call->end_ns = stamp_ns();
         emit_reads(call, moved, wanted > before ? wanted - before : 0,
@@ -188,9 +192,11 @@ void stdio_end_seek(struct stdio_call *call, uint64_t position_before)
     call->end_ns = stamp_ns();
     if (call->pending > 0 && pending_of(file) == 0)
         emit(call, TRACE_WRITE, position_before, call->pending, (int64_t)call->pending);
-    /* glibc reads the block that it has sought into, unless that is in the buffer. */
+    /* glibc reads the block that it has sought into, unless that is in the buffer; only as far as
+     * the place sought when the buffer was empty. */
     else if (position != position_before && block > 0 && position != TRACE_UNKNOWN_U64)
-        emit(call, TRACE_READ, position - block, block, (int64_t)block);
+        emit(call, TRACE_READ, position - block, call->empty ? block : buffer_of(file),
+             (int64_t)block);
     errno = saved;
 }
 

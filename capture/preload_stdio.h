@@ -19,6 +19,7 @@ struct stdio_call {
     uint64_t slot, begin_ns, end_ns;
     size_t pending, available, room; /* in the buffer before the call */
     int flags;
+    bool empty; /* nothing was in the buffer either way */
     bool at_exit;
 };
 

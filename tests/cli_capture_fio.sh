@@ -4,6 +4,7 @@
 # counted to the op. And a replay of ours through io_uring, captured.
 . "$IOTAPE_SRC/tests/testlib.sh"
 need fio jq
+export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
 
 capture="iotape capture -q -r preload -f"
 fio_job="--filename=$PWD/fio.dat --size=4m --bs=4k --rw=randrw --iodepth=16 --iodepth_batch_submit=8"

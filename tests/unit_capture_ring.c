@@ -26,6 +26,7 @@ struct shared {
     struct ring_header *area, *ring;
     struct ring_record *records;
     struct ring_hello hello;
+    struct diag diag;
 };
 
 static int shared_memory(uint64_t bytes, bool seal)
@@ -42,14 +43,13 @@ static int shared_memory(uint64_t bytes, bool seal)
 static void shared_open(struct shared *shared)
 {
     struct session_conf conf = {.tape = "ring.tape", .force = true, .recorder = "preload"};
-    struct diag diag = DIAG_INIT;
     int fd;
 
     memset(shared, 0, sizeof(*shared));
     shared->hello = (struct ring_hello){.magic = RING_MAGIC, .version = RING_VERSION,
                                         .pid = 7, .tid = 8, .ppid = 1, .image = 99,
                                         .bytes = AREA_BYTES, .comm = "program"};
-    assert_int_equal(session_new(&shared->session, &conf, &diag), 0);
+    assert_int_equal(session_new(&shared->session, &conf, &shared->diag), 0);
     fd = shared_memory(AREA_BYTES, true);
     assert_int_equal(image_new(&shared->image, &shared->hello, getpid(), fd), 0);
     shared->area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
