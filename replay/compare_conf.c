@@ -51,6 +51,10 @@ static const struct opt options[] = {
     {"value-json", 0, OPT_STRING, AT(value_json), .arg = "PATH",
      .help = "the number at .a.b[0].c of the JSON it prints is the figure value"},
 
+    {"witness", 0, OPT_FLAG, AT(witness),
+     .help = "each command runs under iotape capture: the ops, bytes and latencies it saw are "
+             "figures too, and its tape is kept; the costs include the recorder's"},
+
     {.type = OPT_HEADING, .help = "The experiment"},
     {"trials", 'n', OPT_COUNT, AT(trials), .arg = "N", .def = "10", .min = 1, .max = 10000,
      .help = "trials of each cell"},
@@ -68,9 +72,9 @@ static const struct opt options[] = {
     {"reset", 0, OPT_STRING, AT(reset), .arg = "CMD",
      .help = "a shell command run before each trial, as to restore the files"},
     {"result-tapes", 0, OPT_FLAG, AT(result_tapes), .def = "yes",
-     .help =
-         "each trial writes a result tape, for latency curves (the default); the no- form spares the "
-         "time and room"},
+     .help = "each trial writes a result tape, for latency curves (the default); the no- form "
+             "spares the "
+             "time and room"},
     {"allow-fallback", 0, OPT_FLAG, AT(allow_fallback),
      .help = "an engine that is granted less than asked for is compared as it is"},
 
@@ -166,8 +170,10 @@ static int check_rest(const struct compare_conf *conf, struct diag *diag)
         return err;
     if (conf->resume && !conf->dir)
         return diag_set(diag, -EINVAL, "--resume: which --dir?");
-    if (conf->mode != COMPARE_COMMANDS && (conf->value_regex || conf->value_json))
-        return diag_set(diag, -EINVAL, "--value-regex and --value-json go with --ab");
+    if (conf->mode != COMPARE_COMMANDS &&
+        (conf->value_regex || conf->value_json || conf->witness))
+        return diag_set(diag, -EINVAL,
+                        "--value-regex, --value-json and --witness go with --ab");
     if (conf->value_regex && conf->value_json)
         return diag_set(diag, -EINVAL, "--value-regex or --value-json, not both");
     if (conf->mode == COMPARE_TAPES && (conf->csv || conf->markdown))

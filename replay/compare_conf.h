@@ -28,7 +28,7 @@ struct compare_conf {
     struct opt_list engines, sets;
     const char *depth, *batch, *processes, *workers, *pace;
     const char *baseline;
-    bool ab;
+    bool ab, witness;
     const char *value_regex, *value_json;
     uint64_t trials, warmup, seed, cool_down_ns;
     const char *dir, *reset;

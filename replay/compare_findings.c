@@ -9,38 +9,48 @@
 
 #include "replay/compare_environment.h"
 
-static const struct {
+/* A column that no cell has anything for is left out. */
+static const struct column {
     enum metric_index metric;
     const char *name;
-} replay_columns[] =
-    {
-        {METRIC_BANDWIDTH, "bandwidth"},
-        {METRIC_IOPS, "IOPS"},
-        {METRIC_P50, "p50"},
-        {METRIC_P99, "p99"},
-        {METRIC_CPU, "CPU/op"},
-        {METRIC_DEPTH_MAX, "reached"},
-},
-  command_columns[] = {
-      {METRIC_WALL, "wall"},
-      {METRIC_CMD_CPU, "CPU"},
-      {METRIC_CMD_RSS, "memory"},
-      {METRIC_CMD_VALUE, "value"},
+    bool of_replays, of_commands;
+} all_columns[] = {
+    {METRIC_WALL, "wall", false, true},
+    {METRIC_CMD_CPU, "CPU", false, true},
+    {METRIC_CMD_RSS, "memory", false, true},
+    {METRIC_CMD_VALUE, "value", false, true},
+    {METRIC_OPS, "ops", false, true},
+    {METRIC_BANDWIDTH, "bandwidth", true, true},
+    {METRIC_IOPS, "IOPS", true, false},
+    {METRIC_P50, "p50", true, true},
+    {METRIC_P99, "p99", true, true},
+    {METRIC_CPU, "CPU/op", true, false},
+    {METRIC_DEPTH_MAX, "reached", true, false},
 };
-#define REPLAY_COLUMNS  (sizeof replay_columns / sizeof *replay_columns)
-#define COMMAND_COLUMNS (sizeof command_columns / sizeof *command_columns)
+#define ALL_COLUMNS (sizeof all_columns / sizeof *all_columns)
 
-/* The last one of a command is there when it was asked for. */
-static unsigned int columns_of(const struct findings *findings)
+static bool column_shown(const struct findings *findings, const struct column *column)
 {
-    if (!findings->commands)
-        return REPLAY_COLUMNS;
-    return COMMAND_COLUMNS - (isnan(findings->judge->cells[0].mean[METRIC_CMD_VALUE]) ? 1 : 0);
+    unsigned int cell;
+
+    if (!(findings->commands ? column->of_commands : column->of_replays))
+        return false;
+    for (cell = 0; cell < findings->design->count; cell++)
+        if (!isnan(findings->judge->cells[cell].mean[column->metric]))
+            return true;
+    return false;
 }
 
-static enum metric_index column_metric(const struct findings *findings, unsigned int column)
+/* Fills ret_columns, room for ALL_COLUMNS; returns how many. */
+static unsigned int columns_choose(const struct findings *findings,
+                                   const struct column **ret_columns)
 {
-    return findings->commands ? command_columns[column].metric : replay_columns[column].metric;
+    unsigned int i, count = 0;
+
+    for (i = 0; i < ALL_COLUMNS; i++)
+        if (column_shown(findings, &all_columns[i]))
+            ret_columns[count++] = &all_columns[i];
+    return count;
 }
 
 const char *findings_cell_name(const struct findings *findings, unsigned int cell, char *buf,
@@ -77,27 +87,33 @@ const char *findings_verdict(const struct findings *findings, unsigned int cell,
 
 /* ---- the tables --------------------------------------------------------------------- */
 
+static const char *unit_suffix(enum metric_unit unit)
+{
+    switch (unit) {
+    case METRIC_TIME_NS: return "_ns";
+    case METRIC_SIZE: return "_bytes";
+    case METRIC_SIZE_PER_S: return "_bytes_per_s";
+    case METRIC_PER_S:
+    case METRIC_NUMBER: break;
+    }
+    return "";
+}
+
 static void head_row(const struct findings *findings, struct grid *grid, bool raw)
 {
     const struct metric *metric = &metrics[findings->rules->metric[0]];
-    unsigned int i;
+    const struct column *columns[ALL_COLUMNS];
+    unsigned int count = columns_choose(findings, columns), i;
 
     for (i = 0; i < findings->design->dimensions; i++)
         grid_cell(grid, "%s", findings->design->dimension[i].name);
     grid_cell(grid, "trials");
-    for (i = 0; i < columns_of(findings); i++) {
-        const struct metric *column = &metrics[column_metric(findings, i)];
-
+    for (i = 0; i < count; i++)
         if (raw)
-            grid_cell(grid, "%s%s", column->name,
-                      column->unit == METRIC_TIME_NS      ? "_ns"
-                      : column->unit == METRIC_SIZE       ? "_bytes"
-                      : column->unit == METRIC_SIZE_PER_S ? "_bytes_per_s"
-                                                          : "");
+            grid_cell(grid, "%s%s", metrics[columns[i]->metric].name,
+                      unit_suffix(metrics[columns[i]->metric].unit));
         else
-            grid_cell(grid, "%s",
-                      findings->commands ? command_columns[i].name : replay_columns[i].name);
-    }
+            grid_cell(grid, "%s", columns[i]->name);
     grid_cell(grid, "%s%cratio", metric->name, raw ? '_' : ' ');
     if (raw) {
         grid_cell(grid, "ratio_low");
@@ -146,8 +162,9 @@ static void cell_row(const struct findings *findings, struct grid *grid, unsigne
 {
     const struct design *design = findings->design;
     const struct judge_cell *found = &findings->judge->cells[cell];
+    const struct column *columns[ALL_COLUMNS];
+    unsigned int count = columns_choose(findings, columns), i, metric;
     char text[METRIC_TEXT], verdict[80];
-    unsigned int i, metric;
 
     for (i = 0; i < design->dimensions; i++)
         if (findings->commands && i == 0 && !raw)
@@ -155,8 +172,8 @@ static void cell_row(const struct findings *findings, struct grid *grid, unsigne
         else
             grid_cell(grid, "%s", design->dimension[i].values[design->cells[cell].value[i]]);
     grid_cell(grid, "%u", found->trials);
-    for (i = 0; i < columns_of(findings); i++) {
-        metric = column_metric(findings, i);
+    for (i = 0; i < count; i++) {
+        metric = columns[i]->metric;
         if (raw)
             cell_number(grid, found->mean[metric]);
         else
@@ -171,13 +188,14 @@ static void cell_row(const struct findings *findings, struct grid *grid, unsigne
 
 struct grid *findings_table(const struct findings *findings, bool raw)
 {
-    char align[DESIGN_DIMENSIONS + 16];
+    const struct column *columns[ALL_COLUMNS];
+    char align[DESIGN_DIMENSIONS + ALL_COLUMNS + 8];
     unsigned int i, used = 0;
     struct grid *grid;
 
     for (i = 0; i < findings->design->dimensions; i++)
         align[used++] = i == 0 ? 'l' : 'r';
-    for (i = 0; i < columns_of(findings) + (raw ? 4 : 3); i++)
+    for (i = 0; i < columns_choose(findings, columns) + (raw ? 4 : 3); i++)
         align[used++] = 'r';
     align[used++] = 'l';
     align[used] = '\0';

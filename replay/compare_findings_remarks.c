@@ -30,6 +30,8 @@ static void remark_method(const struct findings *findings, const struct remarks 
     if (findings->simulated)
         remark(remarks,
                "the trials ran on a SIMULATED clock: times are a model's, no device's");
+    if (findings->witnessed)
+        remark(remarks, "the commands ran under a recorder: what they cost includes its cost");
     remark(remarks,
            "%u trials a cell%s in %u random blocks, seed %llu; a trial is a fresh process and "
            "the unit of every verdict",

@@ -26,7 +26,7 @@ struct matrix {
     struct judge_rules rules;
     struct judge *judge;
     json_t *plan;
-    char *folder, *replay;
+    char *folder, *replay, *capture;
     char **passed;
 };
 
@@ -89,15 +89,16 @@ static int design_make(struct matrix *matrix, struct diag *diag)
 
 /* ---- what is judged ------------------------------------------------------------------- */
 
-static int rules_add(struct judge_rules *rules, const char *name, size_t length, bool commands,
-                     struct diag *diag)
+static int rules_add(struct judge_rules *rules, const char *name, size_t length,
+                     const struct compare_conf *conf, struct diag *diag)
 {
     int metric = metric_find(name, length);
     unsigned int i;
 
-    if (metric < 0 || metrics[metric].from_command != commands)
+    if (metric < 0 || (metrics[metric].from_command != conf->ab &&
+                       !(conf->witness && metric_of_tape((unsigned int)metric))))
         return diag_set(diag, -EINVAL, "--metric: no figure '%.*s' of a %s", (int)length, name,
-                        commands ? "command" : "replay");
+                        conf->ab ? "command" : "replay");
     for (i = 0; i < rules->metrics; i++)
         if (rules->metric[i] == (unsigned int)metric)
             return 0;
@@ -130,13 +131,13 @@ static int rules_make(struct judge_rules *rules, const struct compare_conf *conf
     rules->unstable = conf->unstable_pct / 100;
     while (err == 0 && *text) {
         length = strcspn(text, ",");
-        err = rules_add(rules, text, length, conf->ab, diag);
+        err = rules_add(rules, text, length, conf, diag);
         text += length + (text[length] == ',');
     }
     for (i = 0; i < conf->fail_if.count && err == 0; i++) {
         err = condition_parse(&condition, conf->fail_if.items[i], diag);
         if (err == 0 && condition.relative)
-            err = rules_add(rules, condition.metric, strlen(condition.metric), conf->ab, diag);
+            err = rules_add(rules, condition.metric, strlen(condition.metric), conf, diag);
         else if (err == 0 && metric_find(condition.metric, strlen(condition.metric)) < 0)
             err = diag_set(diag, -EINVAL, "--fail-if '%s': no such figure", condition.text);
     }
@@ -201,6 +202,7 @@ static json_t *plan_make(const struct matrix *matrix)
                         conf->value_regex  ? json_string(conf->value_regex)
                         : conf->value_json ? json_string(conf->value_json)
                                            : json_null());
+    json_object_set_new(plan, "witness", json_boolean(conf->witness));
     json_object_set_new(plan, "environment", environment_read(place_of(conf)));
     gmtime_r(&now, &when);
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &when);
@@ -220,6 +222,10 @@ static void announce(const struct matrix *matrix, struct diag *diag)
         can += !design->cells[i].excluded;
     diag_note(diag, "%u cells, %u can run here, %u trials each: %u runs, %u done; kept in %s",
               design->count, can, blocks, can * blocks, matrix->journal.count, matrix->folder);
+    if (matrix->conf->writes && !matrix->conf->prepare && !matrix->conf->reset)
+        diag_note(diag,
+                  "trials write, and nothing restores the files between them: --prepare or "
+                  "--reset would");
     if (comparisons == 0)
         return;
     needed = infer_trials_needed(comparisons, matrix->rules.infer.alpha, noise,
@@ -244,6 +250,8 @@ static int matrix_open(struct matrix *matrix, struct diag *diag)
         err = compare_conf_passed(conf, &matrix->passed, diag);
     if (err == 0 && !conf->ab)
         err = process_beside("iotape-replay", &matrix->replay, diag);
+    if (err == 0 && conf->witness)
+        err = process_beside("iotape-capture", &matrix->capture, diag);
     if (err == 0 && !conf->ab)
         err = experiment_check(&matrix->design, diag);
     if (err < 0)
@@ -266,6 +274,7 @@ static int matrix_trials(struct matrix *matrix, const volatile sig_atomic_t *sto
         .trial = {.design = &matrix->design,
                   .folder = matrix->folder,
                   .replay = matrix->replay,
+                  .capture = matrix->capture,
                   .tape = conf->operands[0],
                   .passed = (const char *const *)matrix->passed,
                   .result_tapes = conf->result_tapes,
@@ -360,6 +369,7 @@ static int matrix_report(const struct matrix *matrix, enum compare_outcome *outc
         .rules = &matrix->rules,
         .plan = matrix->plan,
         .commands = conf->ab,
+        .witnessed = conf->witness,
         .simulated = conf->clock && strcmp(conf->clock, "simulated") == 0,
     };
     bool to_stdout = conf->json && strcmp(conf->json, "-") == 0;
@@ -392,6 +402,7 @@ static void matrix_close(struct matrix *matrix)
     json_decref(matrix->plan);
     free(matrix->folder);
     free(matrix->replay);
+    free(matrix->capture);
     for (i = 0; matrix->passed && matrix->passed[i]; i++)
         free(matrix->passed[i]);
     free(matrix->passed);

@@ -72,6 +72,12 @@ const struct metric metrics[METRIC_COUNT] = {
                           "what --value-regex or --value-json takes from its output"},
 };
 
+bool metric_of_tape(unsigned int metric)
+{
+    return metric <= METRIC_MAX || metric == METRIC_DEPTH_MEAN || metric == METRIC_DEPTH_MAX ||
+           metric == METRIC_OPS || metric == METRIC_ERRORS || metric == METRIC_SHORT;
+}
+
 int metric_find(const char *name, size_t length)
 {
     int i;

@@ -71,6 +71,8 @@ enum metric_index {
 
 extern const struct metric metrics[METRIC_COUNT];
 
+/* May a tape of what a command did give it (--witness)? */
+bool metric_of_tape(unsigned int metric);
 /* The index of a name, or -EINVAL. */
 int metric_find(const char *name, size_t length);
 /* Fills value[METRIC_COUNT] from a replay's JSON report; NAN where it says nothing. */

@@ -163,7 +163,8 @@ void process_error_line(const char *path, int status, char *buf, unsigned int si
         return;
     while (fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = '\0';
-        if (!line[0])
+        /* What the recorder says at its end is not why its command failed. */
+        if (!line[0] || strncmp(line, "iotape capture: ", 16) == 0)
             continue;
         for (at = line; *at; at++)
             if ((unsigned char)*at < 0x20 || *at == 0x7f)

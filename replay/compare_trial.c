@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "replay/compare_feed.h"
 #include "replay/compare_process.h"
+#include "replay/compare_side.h"
 #include "traces/diag.h"
 #include "traces/trace.h"
 
@@ -337,38 +339,66 @@ static double value_by_path(const char *text, const char *path)
     return value;
 }
 
-static int command_trial(const struct trial_conf *conf, unsigned int block, unsigned int cell,
-                         const struct trial_files *files, struct record *record,
-                         struct diag *diag)
+/* A program that looks for a file where there is none has not failed; short reads at the end of
+ * a file are as they should be. */
+static uint64_t io_errors(const struct side *side)
 {
-    const struct design *design = conf->design;
-    char *command = design->dimension[0].values[design->cells[cell].value[0]];
-    char *const argv[] = {(char *)"/bin/sh", (char *)"-c", command, NULL};
-    char line[REASON_LENGTH], seed[32], *output;
-    struct process_cost cost;
+    uint64_t errors = 0;
+    unsigned int kind;
+
+    for (kind = 0; kind < TRACE_OP_COUNT; kind++)
+        if (side->kind[kind] && trace_op_is_io(kind))
+            errors += side->kind[kind]->errors;
+    return errors;
+}
+
+/* What the recorder saw of the command, as figures. */
+static int record_read_witness(struct record *record, const char *path, struct diag *diag)
+{
+    const struct trace_op *op;
+    struct tape_feed feed;
+    struct side *side = NULL;
+    double *value = record->value;
+    unsigned int i;
     int err;
 
-    snprintf(seed, sizeof seed, "%llu",
-             (unsigned long long)design_trial_seed(design, block, cell));
-    if (setenv("IOTAPE_TRIAL_SEED", seed, 1) < 0)
-        return diag_errno(diag, -errno, "IOTAPE_TRIAL_SEED");
-    err = process_run(argv, files->out, files->err, conf->stop, &cost, diag);
+    err = tape_feed_open(&feed, path, diag);
     if (err < 0)
         return err;
-    if (cost.stopped)
-        return -EINTR;
-    record->wall_ns = record->value[METRIC_WALL] = (double)cost.wall_ns;
-    record->value[METRIC_CMD_USER] = (double)cost.user_ns;
-    record->value[METRIC_CMD_SYS] = (double)cost.sys_ns;
-    record->value[METRIC_CMD_CPU] = (double)(cost.user_ns + cost.sys_ns);
-    record->value[METRIC_CMD_RSS] = (double)cost.rss_bytes;
-    if (cost.status != 0) {
-        process_error_line(files->err, cost.status, line, sizeof line);
-        return record_fail(record, "exit %d%s%s", cost.status, line[0] ? ": " : "", line);
+    err = side_new(&side);
+    while (err >= 0 && (err = tape_feed_next(&feed, &op)) > 0)
+        err = side_add(side, op);
+    tape_feed_close(&feed);
+    if (err == 0) {
+        side_finish(side);
+        value[METRIC_OPS] = (double)side->io_ops;
+        value[METRIC_ERRORS] = (double)io_errors(side);
+        value[METRIC_IOPS] = side_per_s(side, side->io_ops);
+        value[METRIC_BANDWIDTH] = side_per_s(side, side->bytes);
+        value[METRIC_DURATION] = (double)side_duration_ns(side);
+        value[METRIC_DEPTH_MEAN] = hist_mean(&side->depth_time);
+        value[METRIC_DEPTH_MAX] = side->depth_time.count ? (double)side->depth_time.max : NAN;
+        record->has_curve = side->latency.count > 0;
+        for (i = 0; record->has_curve && i < CURVE_POINTS; i++)
+            record->curve[i] = (double)hist_quantile(&side->latency, curve_fraction[i]);
+        if (record->has_curve) {
+            value[METRIC_MEAN] = hist_mean(&side->latency);
+            value[METRIC_P50] = (double)hist_quantile(&side->latency, 0.5);
+            value[METRIC_P90] = (double)hist_quantile(&side->latency, 0.9);
+            value[METRIC_P99] = (double)hist_quantile(&side->latency, 0.99);
+            value[METRIC_P99_9] = (double)hist_quantile(&side->latency, 0.999);
+            value[METRIC_MAX] = (double)side->latency.max;
+        }
     }
-    if (!conf->value_regex && !conf->value_json)
-        return 0;
-    output = read_whole(files->out);
+    side_free(side);
+    return err;
+}
+
+static int record_read_output(struct record *record, const struct trial_conf *conf,
+                              const struct trial_files *files, struct diag *diag)
+{
+    char *output = read_whole(files->out);
+
     if (!output)
         return diag_set(diag, -ENOMEM, "%s: could not be read", files->out);
     record->value[METRIC_CMD_VALUE] = conf->value_regex
@@ -379,6 +409,51 @@ static int command_trial(const struct trial_conf *conf, unsigned int block, unsi
         return record_fail(record, "no number at %s in its output",
                            conf->value_regex ? conf->value_regex : conf->value_json);
     return 0;
+}
+
+static void record_set_cost(struct record *record, const struct process_cost *cost)
+{
+    record->wall_ns = record->value[METRIC_WALL] = (double)cost->wall_ns;
+    record->value[METRIC_CMD_USER] = (double)cost->user_ns;
+    record->value[METRIC_CMD_SYS] = (double)cost->sys_ns;
+    record->value[METRIC_CMD_CPU] = (double)(cost->user_ns + cost->sys_ns);
+    record->value[METRIC_CMD_RSS] = (double)cost->rss_bytes;
+}
+
+static int command_trial(const struct trial_conf *conf, unsigned int block, unsigned int cell,
+                         const struct trial_files *files, struct record *record,
+                         struct diag *diag)
+{
+    const struct design *design = conf->design;
+    char *command = design->dimension[0].values[design->cells[cell].value[0]];
+    char *const plain[] = {(char *)"/bin/sh", (char *)"-c", command, NULL};
+    char *const watched[] = {(char *)conf->capture, (char *)"--force", (char *)"-o",
+                             files->tape,           (char *)"--",      (char *)"/bin/sh",
+                             (char *)"-c",          command,           NULL};
+    char line[REASON_LENGTH], seed[32];
+    struct process_cost cost;
+    int err;
+
+    snprintf(seed, sizeof seed, "%llu",
+             (unsigned long long)design_trial_seed(design, block, cell));
+    if (setenv("IOTAPE_TRIAL_SEED", seed, 1) < 0)
+        return diag_errno(diag, -errno, "IOTAPE_TRIAL_SEED");
+    err = process_run(conf->capture ? watched : plain, files->out, files->err, conf->stop,
+                      &cost, diag);
+    if (err < 0)
+        return err;
+    if (cost.stopped)
+        return -EINTR;
+    record_set_cost(record, &cost);
+    if (cost.status != 0) {
+        process_error_line(files->err, cost.status, line, sizeof line);
+        return record_fail(record, "exit %d%s%s", cost.status, line[0] ? ": " : "", line);
+    }
+    if (conf->capture)
+        err = record_read_witness(record, files->tape, diag);
+    if (err == 0 && (conf->value_regex || conf->value_json))
+        err = record_read_output(record, conf, files, diag);
+    return err;
 }
 
 int trial_run(const struct trial_conf *conf, unsigned int block, unsigned int cell,

@@ -22,6 +22,7 @@ struct trial_conf {
     bool result_tapes;         /* keep each trial's result tape, and take curves from it */
     bool allow_fallback;       /* an engine that granted less than asked for is no failure */
     /* a command: */
+    const char *capture;     /* iotape-capture, which each command runs under; or NULL */
     const char *value_regex; /* group 1 in its output is the figure "value"; or NULL */
     const char *value_json;  /* ".a.b[0].c" in its output; or NULL */
     const volatile sig_atomic_t *stop;
