@@ -31,6 +31,22 @@ bool classify_renames(unsigned int kind)
            kind == TRACE_LINK;
 }
 
+bool classify_barrier(unsigned int kind, uint32_t arg)
+{
+    switch (kind) {
+    case TRACE_CREATE:
+    case TRACE_UNLINK:
+    case TRACE_RENAME:
+    case TRACE_LINK:
+    case TRACE_MKDIR:
+    case TRACE_RMDIR:
+    case TRACE_TRUNCATE:
+    case TRACE_FALLOCATE: return true;
+    case TRACE_OPEN: return (arg & (O_TRUNC | O_CREAT)) != 0;
+    default: return false;
+    }
+}
+
 static enum skip_reason skip_by_kind(const struct conf *conf, const struct trace_op *op)
 {
     switch (op->kind) {

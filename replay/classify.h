@@ -8,6 +8,7 @@
 #define REPLAY_CLASSIFY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "replay/prepared.h"
 
@@ -21,6 +22,9 @@ enum prepared_action classify(const struct conf *conf, const struct trace_file *
                               const struct trace_op *op, enum skip_reason *ret_skip);
 /* Does it change data or names? */
 bool classify_mutates(const struct trace_op *op);
+/* Must the operations on its file before it be complete, and those after it wait for it? arg as in
+ * struct trace_op. */
+bool classify_barrier(unsigned int kind, uint32_t arg);
 /* Does it change which file a name stands for (so that open descriptors go stale)? */
 bool classify_renames(unsigned int kind);
 

@@ -10,6 +10,7 @@
 #include "engines/blocking.h"
 #include "replay/beneath.h"
 #include "replay/fdcache.h"
+#include "replay/plan.h"
 #include "replay/target.h"
 
 #define NONE TRACE_NONE_U32
@@ -27,7 +28,12 @@ int core_op_fd(const struct core_op *core, const struct prepared *p, uint32_t *r
     target = &core->targets->items[p->target];
     if (target->fd >= 0)
         return target->fd;
-    return fdcache_get(core->cache, p->target, false, ret_handle);
+    /* Written without having been made: the recording had it open by another name, or made it
+     * out of sight. */
+    return fdcache_get(core->cache, p->target,
+                       p->kind == TRACE_WRITE && (target->plan_flags & PLAN_WRITTEN) &&
+                           (target->plan_flags & (PLAN_MADE | PLAN_VOLATILE)),
+                       ret_handle);
 }
 
 void core_op_put(const struct core_op *core, uint32_t handle)

@@ -182,8 +182,10 @@ static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
     if (op->result != TRACE_UNKNOWN_I64 &&
         !(op->flags & (TRACE_F_FIXED_RESULT | TRACE_F_INFLIGHT)))
         p->marks |= PREPARED_EXPECTED;
-    if (file != NULL && (feed->plan->files[op->file].flags & PLAN_VOLATILE))
-        p->marks |= PREPARED_VOLATILE;
+    if (file != NULL && (feed->plan->files[op->file].flags & PLAN_BARRIERS))
+        p->marks |= PREPARED_FENCED;
+    if (p->action == PREPARED_CORE && classify_barrier(op->kind, op->arg))
+        p->marks |= PREPARED_BARRIER;
     if (feed->targets->count != 0)
         choose_target(feed, op, p);
     if (op->file2 != TRACE_NONE_U32 && p->action == PREPARED_CORE)

@@ -46,10 +46,10 @@ struct order {
     _Atomic uint64_t *version;
     struct scope *scopes; /* streams, then files, then all */
     size_t scope_count;
-    _Atomic uint32_t *file_done; /* volatile files: operations complete */
+    _Atomic uint32_t *file_done; /* files with barriers: operations complete */
     /* decoder only */
     uint32_t *file_issued;
-    uint64_t *file_name_call; /* number + 1 of the last call that changed its name */
+    uint64_t *file_barrier; /* number + 1 of its last barrier */
     uint64_t last_name_call;
     uint64_t next_seq;
     struct pending *heap;
@@ -121,8 +121,8 @@ int order_new(struct order **ret_order, const struct order_conf *conf)
     if (alloc_shared(order) != 0)
         goto out;
     order->file_issued = calloc((size_t)conf->files + 1, sizeof *order->file_issued);
-    order->file_name_call = calloc((size_t)conf->files + 1, sizeof *order->file_name_call);
-    if (order->file_issued == NULL || order->file_name_call == NULL)
+    order->file_barrier = calloc((size_t)conf->files + 1, sizeof *order->file_barrier);
+    if (order->file_issued == NULL || order->file_barrier == NULL)
         goto out;
     if (conf->mask & ORDER_OVERLAP) {
         order->overlap = overlap_new(done_callback, order);
@@ -149,7 +149,7 @@ void order_free(struct order *order)
     area_free(order->arena, ARENA_BYTES);
     overlap_free(order->overlap);
     free(order->file_issued);
-    free(order->file_name_call);
+    free(order->file_barrier);
     free(order->heap);
     free(order);
 }
@@ -303,35 +303,36 @@ static void edge_callback(void *tag, uint64_t seq)
     tag_edge(tag, seq);
 }
 
-static bool changes_names(const struct prepared *p)
+static bool is_name_call(const struct prepared *p)
 {
-    return p->action == PREPARED_CORE && !trace_op_is_io(p->kind) &&
-           p->kind != TRACE_TRUNCATE && p->kind != TRACE_FALLOCATE;
+    return (p->marks & PREPARED_BARRIER) && p->kind != TRACE_TRUNCATE &&
+           p->kind != TRACE_FALLOCATE;
 }
 
-static void tag_names(struct order *order, const struct trace_op *op, const struct prepared *p,
-                      struct order_tag *tag)
+static void tag_barriers(struct order *order, const struct trace_op *op,
+                         const struct prepared *p, struct order_tag *tag)
 {
-    bool names = changes_names(p);
-    uint32_t files[2] = {op->file, names ? op->file2 : TRACE_NONE_U32};
+    bool barrier = (p->marks & PREPARED_BARRIER) != 0;
+    uint32_t files[2] = {op->file, barrier ? op->file2 : TRACE_NONE_U32};
 
     tag->file_issued = tag->file2_issued = TRACE_NONE_U32;
-    if (!(p->marks & PREPARED_VOLATILE) && !names)
+    if (!(p->marks & (PREPARED_FENCED | PREPARED_BARRIER)))
         return;
-    if (names && order->last_name_call != 0)
+    /* Directories and what is in them: calls on names follow one another. */
+    if (is_name_call(p) && order->last_name_call != 0)
         tag_edge(tag, order->last_name_call - 1);
     for (int i = 0; i < 2; i++) {
         if (files[i] == TRACE_NONE_U32)
             continue;
-        if (names)
+        if (barrier)
             *(i == 0 ? &tag->file_issued : &tag->file2_issued) = order->file_issued[files[i]];
-        else if (order->file_name_call[files[i]] != 0)
-            tag_edge(tag, order->file_name_call[files[i]] - 1);
-        if (names)
-            order->file_name_call[files[i]] = tag->seq + 1;
+        else if (order->file_barrier[files[i]] != 0)
+            tag_edge(tag, order->file_barrier[files[i]] - 1);
+        if (barrier)
+            order->file_barrier[files[i]] = tag->seq + 1;
         order->file_issued[files[i]]++;
     }
-    if (names)
+    if (is_name_call(p))
         order->last_name_call = tag->seq + 1;
 }
 
@@ -371,7 +372,7 @@ int order_tag_op(struct order *order, const struct trace_op *op, const struct pr
     err = tag_ranks(order, op, &tag);
     if (err != 0)
         return err;
-    tag_names(order, op, p, &tag);
+    tag_barriers(order, op, p, &tag);
     err = tag_overlap(order, p, &tag);
     if (err != 0)
         return err;
@@ -495,7 +496,7 @@ void order_done(struct order *order, const struct prepared *p, const struct orde
 {
     if (order->conf.think)
         order->done_ns[tag->seq & order->window_mask] = completed_ns;
-    if ((p->marks & PREPARED_VOLATILE) || changes_names(p)) {
+    if (p->marks & (PREPARED_FENCED | PREPARED_BARRIER)) {
         if (p->file != TRACE_NONE_U32)
             atomic_fetch_add_explicit(&order->file_done[p->file], 1, memory_order_release);
         if (tag->file2_issued != TRACE_NONE_U32)

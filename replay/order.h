@@ -17,8 +17,9 @@
  * index) and names up to ORDER_EDGES; where there are more, the operation waits for everything
  * numbered up to the last of them.
  *
- * Names. Whatever the order asked for, a call that changes a file's name or makes it waits for the
- * operations on that file before it, and those after it wait for the call.
+ * Barriers. Whatever the order asked for, a call that makes, removes, renames, truncates or
+ * allocates a file waits for the operations on that file before it, and those after it wait for
+ * the call; calls on names follow one another.
  */
 #ifndef REPLAY_ORDER_H
 #define REPLAY_ORDER_H

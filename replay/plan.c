@@ -93,9 +93,11 @@ static void file_use(struct scan *scan, uint32_t index, const struct trace_op *o
     }
     if (classify_mutates(op))
         file->flags |= PLAN_WRITTEN;
-    if (classify_renames(op->kind)) {
+    if (classify_renames(op->kind))
         file->flags |= PLAN_VOLATILE;
-        scan->plan->names = true;
+    if (classify_barrier(op->kind, op->arg)) {
+        file->flags |= PLAN_BARRIERS;
+        scan->plan->barriers = true;
     }
 }
 

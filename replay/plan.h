@@ -28,6 +28,7 @@ enum plan_file_flags {
     PLAN_DIRECTORY = 1u << 4,
     PLAN_BUFFERED = 1u << 5, /* some transfer is not O_DIRECT */
     PLAN_DIRECT = 1u << 6,   /* some transfer is */
+    PLAN_BARRIERS = 1u << 7, /* some operation on it is one that the others wait for */
 };
 
 struct plan_file {
@@ -54,7 +55,7 @@ struct plan {
     uint64_t unmapped;          /* would be issued, but no file says where */
     uint64_t unmapped_first;    /* its index in the tape */
     bool any_writes;
-    bool names;                 /* some file is made, removed or renamed */
+    bool barriers;              /* some file has PLAN_BARRIERS */
     uint32_t file_count, stream_count;
     struct plan_file *files;
     uint64_t used_files;

@@ -149,6 +149,25 @@ static int prepare_directory(const struct target_set *set, const struct target *
     return err;
 }
 
+static bool is_made_directory(const struct target *target)
+{
+    return (target->plan_flags & (PLAN_MADE | PLAN_DIRECTORY)) == (PLAN_MADE | PLAN_DIRECTORY);
+}
+
+bool prepare_below_made(const struct target_set *set, const struct target *target)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        size_t length;
+
+        if (!is_made_directory(&set->items[i]))
+            continue;
+        length = strlen(set->items[i].path);
+        if (strncmp(target->path, set->items[i].path, length) == 0 && target->path[length] == '/')
+            return true;
+    }
+    return false;
+}
+
 static int prepare_one(const struct target_set *set, const struct target *target,
                        const struct conf *conf, struct prepare_report *report, struct diag *diag)
 {
@@ -156,13 +175,18 @@ static int prepare_one(const struct target_set *set, const struct target *target
     int fd, err;
     bool existed = true;
 
-    if (target->root >= 0) {
+    if (target->root < 0) {
+        if (stat(target->path, &st) == 0 && !S_ISREG(st.st_mode))
+            return 0; /* a device has the size it has */
+    } else if (prepare_below_made(set, target)) {
+        return remove_made(set, target, conf, report, diag);
+    } else {
         err = beneath_make_parents(set->roots[target->root].fd, target->relative);
         if (err != 0)
             return diag_errno(diag, err, "%s", target->path);
-    } else if (stat(target->path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        return 0; /* a device has the size it has */
     }
+    if (is_made_directory(target))
+        return 0;
     if (target->plan_flags & PLAN_MADE)
         return remove_made(set, target, conf, report, diag);
     if (target->plan_flags & PLAN_DIRECTORY)
@@ -180,6 +204,34 @@ static int prepare_one(const struct target_set *set, const struct target *target
     return err;
 }
 
+static int longer_first(const void *a, const void *b)
+{
+    const struct target *const *x = a, *const *y = b;
+    size_t m = strlen((*x)->path), n = strlen((*y)->path);
+
+    return m > n ? -1 : m < n;
+}
+
+/* Directories that the tape makes go last, the deepest first. */
+static int remove_directories(const struct target_set *set, const struct conf *conf,
+                              struct prepare_report *report, struct diag *diag)
+{
+    const struct target **list = calloc(set->count + 1ull, sizeof(struct target *));
+    uint32_t count = 0;
+    int err = 0;
+
+    if (list == NULL)
+        return diag_errno(diag, -ENOMEM, "--prepare");
+    for (uint32_t i = 0; i < set->count; i++)
+        if (is_made_directory(&set->items[i]))
+            list[count++] = &set->items[i];
+    qsort(list, count, sizeof(struct target *), longer_first);
+    for (uint32_t i = 0; i < count && err == 0; i++)
+        err = remove_made(set, list[i], conf, report, diag);
+    free(list);
+    return err;
+}
+
 int prepare(const struct target_set *set, const struct conf *conf,
             struct prepare_report *ret_report, struct diag *diag)
 {
@@ -192,6 +244,8 @@ int prepare(const struct target_set *set, const struct conf *conf,
             continue;
         err = prepare_one(set, &set->items[i], conf, &report, diag);
     }
+    if (err == 0)
+        err = remove_directories(set, conf, &report, diag);
     if (err != 0)
         return err;
     *ret_report = report;

@@ -36,7 +36,8 @@ extern const char *const skip_words[SKIP_REASON_COUNT];
 enum prepared_marks {
     PREPARED_SAME_BATCH = 1u << 0, /* was submitted together with the one before it */
     PREPARED_EXPECTED = 1u << 1,   /* expected holds a result worth comparing */
-    PREPARED_VOLATILE = 1u << 2,   /* its file's name is changed by some operation */
+    PREPARED_FENCED = 1u << 2,     /* some operation on its file is a barrier */
+    PREPARED_BARRIER = 1u << 3,    /* this one is */
 };
 
 struct prepared {
@@ -68,7 +69,7 @@ struct order_tag {
     uint64_t rank_all;
     uint64_t edge[ORDER_EDGES]; /* numbers of operations that must be complete ... */
     uint32_t edges;             /* ... this many */
-    uint32_t file_issued;       /* name-space calls: operations on its file before it, or NONE */
+    uint32_t file_issued;       /* barriers: operations on its file before it, or NONE */
     uint32_t file2_issued;      /* the same for the second file */
     uint32_t spare;
     uint64_t before;            /* every operation numbered below this must be complete */

@@ -187,7 +187,7 @@ static int alloc_engine_targets(struct run *run)
 static int alloc_orders(struct run *run)
 {
     const struct conf *conf = run->conf;
-    bool names = run->plan->names && !(conf->engine.engine->flags & ENGINE_NO_TARGET);
+    bool barriers = run->plan->barriers && !(conf->engine.engine->flags & ENGINE_NO_TARGET);
     struct order_conf order_conf = {
         .mask = conf->order,
         .think = conf->pace == PACE_THINK,
@@ -199,9 +199,9 @@ static int alloc_orders(struct run *run)
     };
     int err = 0;
 
-    /* One worker with one thread issues name-space calls in their order anyway. */
+    /* One at a time is in order anyway. */
     if (conf->order == 0 && !order_conf.think &&
-        !(names && run->worker_count * run->threads_per_worker > 1))
+        !(barriers && run->worker_count * run->depth > 1))
         return 0;
     run->order_count = conf->clones ? run->worker_count : 1;
     run->orders = calloc(run->order_count, sizeof(struct order *));

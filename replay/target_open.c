@@ -12,6 +12,7 @@
 
 #include "replay/conf.h"
 #include "replay/plan.h"
+#include "replay/prepare.h"
 #include "replay/target.h"
 #include "traces/diag.h"
 #include "traces/units.h"
@@ -95,6 +96,17 @@ static int check_size(struct target *target, int fd, const struct stat *st,
     return 0;
 }
 
+/* The tape makes it, or the directory it is in. */
+static bool may_be_missing(const struct target_set *set, const struct target *target,
+                           const struct conf *conf)
+{
+    if (target->plan_flags & PLAN_MADE)
+        return true;
+    if (!conf->prepare || !(target->plan_flags & PLAN_WRITTEN))
+        return false;
+    return prepare_below_made(set, target);
+}
+
 static int check_one(struct target_set *set, struct target *target, const struct conf *conf,
                      struct findings *found, struct diag *diag)
 {
@@ -103,7 +115,9 @@ static int check_one(struct target_set *set, struct target *target, const struct
     int err = 0;
 
     if (fd == -ENOENT || fd == -ENOTDIR) {
-        if (!(target->plan_flags & PLAN_MADE) && found->missing++ == 0) {
+        if (may_be_missing(set, target, conf)) {
+            target->plan_flags |= PLAN_MADE;
+        } else if (found->missing++ == 0) {
             found->first_missing = target;
             found->missing_error = fd;
         }

@@ -192,10 +192,11 @@ static void test_names(void **state)
 {
     const struct order_conf conf = {.streams = 1, .files = 2};
     struct trace_op op = TRACE_OP_INIT;
-    struct prepared data = {.file = 0, .kind = TRACE_WRITE, .marks = PREPARED_VOLATILE};
+    struct prepared data = {.file = 0, .kind = TRACE_WRITE, .marks = PREPARED_FENCED};
     struct prepared rename = {.file = 0, .offset = 1ull << 32, .kind = TRACE_RENAME,
-                              .action = PREPARED_CORE, .marks = PREPARED_VOLATILE};
-    struct prepared other = {.file = 1, .kind = TRACE_READ, .marks = PREPARED_VOLATILE};
+                              .action = PREPARED_CORE,
+                              .marks = PREPARED_FENCED | PREPARED_BARRIER};
+    struct prepared other = {.file = 1, .kind = TRACE_READ, .marks = PREPARED_FENCED};
     struct order_tag tags[3];
     struct order *order;
     uint64_t from;

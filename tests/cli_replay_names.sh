@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Name-space calls are replayed, in order with the reads and writes of their files, whatever the
+# engine and with several threads: a journal that is made, written, synced and removed again and
+# again, and a file that is replaced by renaming.
+. "$IOTAPE_SRC/tests/testlib.sh"
+need jq
+
+i=0
+t=0
+say() { echo "$((t * 10)),$1,$2,$3,$4,$5,$6" >>in.csv; t=$((t + 1)); }
+rm -f in.csv
+say mkdir /d '' 0 0 ''
+say create /d/db '' 0 3 ''
+while [ $i -lt 30 ]; do
+    say create /d/journal '' 0 3 ''
+    say write /d/journal 0 4096 4096 ''
+    say fsync /d/journal '' 0 0 ''
+    say write /d/db $((i * 4096)) 4096 4096 ''
+    say unlink /d/journal '' 0 0 ''
+    say create /d/new '' 0 3 ''
+    say write /d/new 0 $((512 * (i + 1))) $((512 * (i + 1))) ''
+    say rename /d/new '' 0 0 /d/current
+    say read /d/current 0 $((512 * (i + 1))) $((512 * (i + 1))) ''
+    i=$((i + 1))
+done
+say truncate /d/current '' 700 0 ''
+runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length,result,file2 in.csv -o names.tape
+
+for engine in sync io_uring libaio; do
+    iotape replay --list-engines | sed -n "/^$engine /{n;p;}" | grep -q 'not here' && continue
+    for shape in '--depth 1' '--depth 8' '--depth 4 --workers 3' '--depth 2 --processes 2' \
+        '--depth 8 --pace recorded' '--depth 8 --order overlap'; do
+        # At depth 8 without an order a read may overtake the write before it, as asked for.
+        rm -rf root && mkdir root
+        runs 0 iotape replay names.tape --engine $engine --root root --prepare --writes $shape --json -
+        equal "$engine $shape" "273 273 0" "$(json out '"\(.ops) \(.ops_issued) \(.errors)"')"
+        equal "$engine $shape: files" "current db" "$(ls root/d | tr '\n' ' ' | sed 's/ $//')"
+        equal "$engine $shape: db" 122880 "$(stat -c %s root/d/db)"
+        equal "$engine $shape: truncated" 700 "$(stat -c %s root/d/current)"
+        case $shape in
+        '--depth 1' | *overlap) equal "$engine $shape" 0 "$(json out .unexpected_results)" ;;
+        esac
+    done
+    # A second time: --prepare makes the file set as it was, with leave to remove.
+    runs 1 iotape replay names.tape --engine $engine --root root --prepare
+    runs 0 iotape replay names.tape --engine $engine --root root --prepare --writes --json -
+    equal "$engine again" "0 0" "$(json out '"\(.errors) \(.unexpected_results)"')"
+done
+# With one target for everything the names have no meaning.
+head -c 1048576 /dev/zero >one
+runs 0 iotape replay names.tape --engine sync --target one --writes --json -
+equal "names skipped" 123 "$(json out .ops_skipped_by.name_space)"
+# Without --writes nothing is made or removed.
+rm -rf root && mkdir -p root/d
+printf x >root/d/db
+runs 1 iotape replay names.tape --engine sync --root root
+exit 0
