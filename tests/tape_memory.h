@@ -9,7 +9,7 @@
 #include "traces/diag.h"
 #include "traces/trace.h"
 
-#define TAPE_FILES   20
+#define TAPE_FILES   12
 #define TAPE_STREAMS 5
 
 /* Bytes of a tape; as a sink it grows, as a source at is the read position. */
@@ -214,6 +214,19 @@ static inline struct trace_op *tape_read(struct tape *tape, bool pipe, size_t *r
     trace_reader_free(reader);
     *ret_count = total;
     return all;
+}
+
+/* How many operations a reader still gives. */
+static inline size_t tape_rest(struct trace_reader *reader)
+{
+    const struct trace_op *ops;
+    size_t count, total = 0;
+    int got;
+
+    while ((got = trace_reader_next(reader, &ops, &count)) > 0)
+        total += count;
+    assert_int_equal(got, 0);
+    return total;
 }
 
 static inline void tape_assert_op(const struct trace_op *a, const struct trace_op *b)

@@ -284,10 +284,18 @@ static uint64_t class_cost(const uint64_t *numbers, size_t count)
     return below + (uint64_t)entropy_bits(counts, 256, count) + 512;
 }
 
-static uint64_t dict_cost(const struct numbers_writer *writer, size_t count)
+/* Bits of the list itself: about as many bytes each as the mean step takes. */
+static uint64_t dict_list_cost(const struct numbers_writer *writer, uint64_t range)
+{
+    uint8_t bytes[VARINT_MAX_BYTES];
+
+    return writer->dict_count * 8 * store_varint(bytes, range / writer->dict_count * 2);
+}
+
+static uint64_t dict_cost(const struct numbers_writer *writer, uint64_t range, size_t count)
 {
     return (uint64_t)entropy_bits(writer->dict_counts, writer->dict_count, count) +
-           writer->dict_count * 12 + 256;
+           dict_list_cost(writer, range) + 256;
 }
 
 /* What deflate makes of the sample. */
@@ -320,7 +328,8 @@ static void choice_offer(struct choice *best, enum number_coder coder, uint64_t 
 enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *numbers,
                                  size_t count, uint64_t *ret_cost)
 {
-    struct choice best = {.coder = NUMBER_VARINT, .cost = UINT64_MAX};
+    /* Whatever the numbers are, this holds them. */
+    struct choice best = {.coder = NUMBER_VARINT, .cost = count * VARINT_MAX_BYTES * 8 + 64};
     size_t sample_count = count < SAMPLE_NUMBERS ? count : SAMPLE_NUMBERS;
     const uint64_t *sample = numbers + (count - sample_count) / 2;
     uint64_t least = UINT64_MAX, most = 0;
@@ -345,7 +354,7 @@ enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *
     if (writer->effort == NUMBERS_USUAL) {
         choice_offer(&best, NUMBER_CLASSES, class_cost(numbers, count));
         if (few)
-            choice_offer(&best, NUMBER_DICT, dict_cost(writer, count));
+            choice_offer(&best, NUMBER_DICT, dict_cost(writer, most - least, count));
     } else {
         double scale = (double)count / (double)sample_count;
 
@@ -355,7 +364,7 @@ enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *
             choice_offer(&best, coder,
                          (uint64_t)(scale * (double)sample_cost(writer, sample, sample_count,
                                                                 coder)) +
-                             (coder == NUMBER_DICT ? writer->dict_count * 12 : 0));
+                             (coder == NUMBER_DICT ? dict_list_cost(writer, most - least) : 0));
         }
     }
     *ret_cost = best.cost;

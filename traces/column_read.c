@@ -52,7 +52,7 @@ bool numbers_open(struct numbers_reader *numbers, struct part_unpacker *unpacker
 
     numbers->coder = cursor_u8(in);
     count = cursor_varint(in);
-    if (count > most)
+    if (in->failed || count > most)
         return false;
     numbers->left = (size_t)count;
     switch (numbers->coder) {
@@ -61,7 +61,7 @@ bool numbers_open(struct numbers_reader *numbers, struct part_unpacker *unpacker
     case NUMBER_PACKED:
         numbers->width = cursor_u8(in);
         numbers->base = cursor_varint(in);
-        return numbers->width <= PACKED_BITS_MAX &&
+        return !in->failed && numbers->width <= PACKED_BITS_MAX &&
                bits_open(&numbers->bits, in, (count * numbers->width + 7) / 8);
     case NUMBER_CLASSES:
         return part_unpack(unpacker, arena, in, &numbers->bytes) &&

@@ -212,7 +212,7 @@ static void totals_add(struct normaliser *self, const struct trace_op *op)
     totals->ops++;
     if (!trace_op_has_range(op->kind))
         return;
-    totals->bytes += op->length;
+    totals->bytes += trace_op_bytes(op);
     if (op->length > 0 && op->offset != TRACE_UNKNOWN_U64 &&
         op->offset + op->length > totals->max_end)
         totals->max_end = op->offset + op->length;

@@ -177,7 +177,7 @@ bool part_unpack(struct part_unpacker *unpacker, struct part_arena *arena, struc
 
     if (packing == PART_STORED) {
         data = cursor_bytes(in, bytes);
-        if (!data)
+        if (!data || in->failed)
             return false;
         *ret_part = (struct cursor){.at = data, .end = data + bytes};
         return true;
