@@ -26,6 +26,7 @@ static void remark_method(const struct findings *findings, const struct remarks 
 {
     const struct design *design = findings->design;
     const struct judge_rules *rules = findings->rules;
+    unsigned int least;
 
     if (findings->simulated)
         remark(remarks,
@@ -47,6 +48,11 @@ static void remark_method(const struct findings *findings, const struct remarks 
     if (design->trials < INFER_LEAST_PAIRS)
         remark(remarks, "under %d trials no interval is claimed and nothing is decided",
                INFER_LEAST_PAIRS);
+    least = infer_least_pairs(findings->judge->count, rules->infer.alpha);
+    if (design->trials >= INFER_LEAST_PAIRS && design->trials < least)
+        remark(remarks,
+               "with %u comparisons no difference, however large, is decided under %u trials",
+               findings->judge->count, least);
     if (isnan(findings->judge->deviation))
         return;
     if (findings->judge->trials_needed > 0)

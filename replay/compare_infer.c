@@ -137,6 +137,15 @@ double infer_smallest_p(unsigned int count)
     return count <= INFER_EXACT_PAIRS ? ldexp(1, 1 - (int)count) : 1.0 / (INFER_DRAWS + 1.0);
 }
 
+unsigned int infer_least_pairs(unsigned int comparisons, double alpha)
+{
+    unsigned int pairs = INFER_LEAST_PAIRS;
+
+    while (pairs <= INFER_EXACT_PAIRS && infer_smallest_p(pairs) * comparisons > alpha)
+        pairs++;
+    return pairs;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double left, right;

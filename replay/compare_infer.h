@@ -50,6 +50,8 @@ double infer_t_quantile(double p, double freedom); /* 0 < p < 1 */
 double infer_sign_flip_p(const double *differences, unsigned int count, uint64_t seed);
 /* The smallest p that count pairs can give. */
 double infer_smallest_p(unsigned int count);
+/* Fewest pairs with which one of that many comparisons can be called different at all. */
+unsigned int infer_least_pairs(unsigned int comparisons, double alpha);
 /* Holm's step-down adjusted p of each of count tests; in place is fine. -ENOMEM. */
 int infer_holm(const double *p, unsigned int count, double *ret_adjusted);
 

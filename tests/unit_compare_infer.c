@@ -84,6 +84,8 @@ static void power_known(void **state)
     near_to(infer_power(5, 1, 0.05, 0.01, 1), 0, 0);
     /* Ten comparisons need 2/2^n <= 0.005, so 9 at least, whatever the noise. */
     assert_int_equal(infer_trials_needed(10, 0.05, 1e-9, 0.03, 0.9), 9);
+    assert_int_equal(infer_least_pairs(10, 0.05), 9);
+    assert_int_equal(infer_least_pairs(1, 0.05), 6);
     one = infer_trials_needed(1, 0.05, 0.0283, 0.03, 0.9);
     many = infer_trials_needed(8, 0.05, 0.0283, 0.03, 0.9);
     assert_in_range(one, 11, 13);
