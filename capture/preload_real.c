@@ -15,27 +15,34 @@ static long missing_function(void)
     return -1;
 }
 
+static void *find_next(const struct real_function *function)
+{
+    void *found = dlsym(RTLD_NEXT, function->name);
+
+    if (found)
+        *function->slot = found;
+    return found;
+}
+
 void *real_find(const struct real_function *function)
 {
     int saved = errno;
-    void *found = dlsym(RTLD_NEXT, function->name), *library;
+    void *found = find_next(function), *library;
 
     /* A plugin's liburing is not in the global scope; ours shadows it all the same. */
     if (!found && strstr(function->name, "io_uring_") &&
         (library = dlopen("liburing.so.2", RTLD_LAZY | RTLD_NOLOAD))) {
-        found = dlsym(library, function->name);
+        found = *function->slot = dlsym(library, function->name);
         dlclose(library);
     }
-
     errno = saved;
-    if (!found)
-        return (void *)missing_function; /* may be loaded later */
-    return *function->slot = found;
+    return found ? found : (void *)missing_function;
 }
 
+/* Those that are not there yet are looked for again when they are called. */
 void real_find_all(void)
 {
     for (const struct real_function *f = __start_iotape_reals; f < __stop_iotape_reals; f++)
         if (!*f->slot)
-            real_find(f);
+            find_next(f);
 }

@@ -211,7 +211,8 @@ void stdio_flushing(FILE *file, bool at_exit)
     size_t pending;
     int saved = errno;
 
-    if (!stdio_begin(&call, file))
+    /* Most streams have nothing, and most programs do no I/O: no ring is made for looking. */
+    if (pending_of(file) == 0 || !stdio_begin(&call, file))
         return;
     pending = call.pending;
     if (pending > 0 && file->_mode <= 0) {
