@@ -17,14 +17,18 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "engines/engine.h"
 #include "replay/compare_infer.h"
+#include "traces/diag.h"
 
 #define SEEDS 2000
-#define CELLS 6 /* three engines at two depths: the first engine is the baseline of its depth  \
-                 */
+#define CELLS                                                                                  \
+    6 /* three engines at two depths: the first engine is the baseline of its depth            \
+       */
 #define DEPTHS 2
 #define NOISE  0.02
 #define DRIFT  0.05 /* from the first trial to the last */
+#define OPS    8    /* of a trial */
 #define MOST   64
 
 static uint64_t seed_base = 20240229;
@@ -32,6 +36,43 @@ static uint64_t seed_base = 20240229;
 struct tally {
     unsigned int wrong, equivalent, found;
 };
+
+/* One trial: a few ops through the engine, as the replayer would at depth 4, asap; ops a
+ * second. slower: what the drift and the engine's own speed make of its service times. */
+static double trial_rate(uint64_t seed, double slower)
+{
+    struct engine_op ops[OPS] = {{0}}, *all[OPS], *done[OPS];
+    struct clock *clock = clock_simulated_new(1000);
+    struct engine_env env = {.clock = clock, .depth = OPS, .batch = OPS, .seed = seed};
+    struct diag diag = DIAG_INIT;
+    struct engine_choice choice;
+    struct engine_handle *handle;
+    char text[96];
+    uint64_t begun_ns, ended_ns;
+    unsigned int i;
+
+    env.diag = &diag;
+    snprintf(text, sizeof text, "model:service=100us,noise=%g,scale=%.9f", NOISE * 100, slower);
+    assert_non_null(clock);
+    assert_int_equal(engine_choice_parse(&choice, text, &diag), 0);
+    assert_int_equal(engine_open(&handle, &choice, &env), 0);
+    for (i = 0; i < OPS; i++) {
+        ops[i].kind = TRACE_READ;
+        ops[i].fd = -1;
+        ops[i].length = 4096;
+        ops[i].slot_index = i;
+        all[i] = &ops[i];
+    }
+    begun_ns = clock_now_ns(clock);
+    assert_int_equal(engine_submit(handle, all, OPS), OPS);
+    for (i = 0; i < OPS;)
+        i += (unsigned int)engine_reap(handle, done, 1, OPS, UINT64_MAX);
+    ended_ns = clock_now_ns(clock);
+    engine_close(handle);
+    engine_choice_release(&choice);
+    clock_simulated_free(clock);
+    return OPS * 1e9 / (double)(ended_ns - begun_ns);
+}
 
 /* One experiment: blocks of all cells in random order, judged. faster: of cell 1. */
 static void experiment(uint64_t seed, unsigned int trials, double faster, struct tally *tally)
@@ -48,8 +89,8 @@ static void experiment(uint64_t seed, unsigned int trials, double faster, struct
         infer_shuffle(&random, order, CELLS);
         for (i = 0; i < CELLS; i++) {
             at = (double)(block * CELLS + i) / (trials * CELLS);
-            value = 1000 * (1 + DRIFT * at) * (1 + NOISE * infer_random_normal(&random));
-            measured[order[i]] = order[i] == DEPTHS ? value * faster : value;
+            value = (1 + DRIFT * at) / (order[i] == DEPTHS ? faster : 1);
+            measured[order[i]] = trial_rate(infer_random_next(&random), value);
         }
         for (cell = 0; cell < CELLS; cell++)
             log_ratio[cell][block] = log(measured[cell] / measured[cell % DEPTHS]);
