@@ -174,6 +174,7 @@ static int take_entry(struct image *image, struct session *session,
     case RING_UNSEEN:
         session_unseen(session, text, entry->size_bytes);
         return 0;
+    case RING_CONTENT: session_content(session, text, entry->text_bytes); return 0;
     case RING_EXEC:
         note_program(image, session, text);
         return 0;

@@ -38,6 +38,7 @@ struct capture {
     struct trigger trigger;
     uint64_t start_ns, progress_ns;
     uint64_t progress_ops; /* at the last progress line */
+    uint64_t cost_from_ns, cost_cpu_ns, cost_ops; /* at the last look at the overhead */
     bool progress_shown;
     bool lingering_said;
     const char *end; /* why it ended: TRACE_META_END */
@@ -135,6 +136,8 @@ static void print_summary(struct capture *capture, uint64_t ended_ns)
     fprintf(stderr, "iotape capture: %llu ops, %s read and written in %.1f s, %llu lost; ",
             (unsigned long long)totals.ops, units_size(totals.bytes, bytes),
             (double)(ended_ns - capture->start_ns) / 1e9, (unsigned long long)totals.lost);
+    if (totals.sampled_bytes)
+        fprintf(stderr, "writes compress by %u%%; ", session_compress_pct(&totals));
     if (totals.filtered)
         fprintf(stderr, "%llu filtered out; ", (unsigned long long)totals.filtered);
     if (totals.tapes == 0)
@@ -145,6 +148,33 @@ static void print_summary(struct capture *capture, uint64_t ended_ns)
     else
         fprintf(stderr, "%u tapes, the last %s (%s)\n", totals.tapes,
                 session_tape_name(capture->session), units_size(totals.tape_bytes, tape));
+}
+
+/* --max-overhead: what recording has cost in the last second, in percent of one CPU. */
+static bool overhead_exceeded(struct capture *capture, uint64_t now)
+{
+    struct session_totals totals;
+    struct rusage used;
+    uint64_t cpu_ns, cost_ns, span_ns = now - capture->cost_from_ns;
+    double pct;
+
+    if (capture->options.max_overhead_pct <= 0 || span_ns < SECOND_NS)
+        return false;
+    session_totals(capture->session, &totals);
+    getrusage(RUSAGE_SELF, &used);
+    cpu_ns = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND_NS +
+             (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
+    cost_ns = cpu_ns - capture->cost_cpu_ns + (totals.ops + totals.filtered - capture->cost_ops) *
+                                                  capture->recorder->op_cost_ns;
+    pct = 100.0 * (double)cost_ns / (double)span_ns;
+    capture->cost_from_ns = now;
+    capture->cost_cpu_ns = cpu_ns;
+    capture->cost_ops = totals.ops + totals.filtered;
+    if (pct <= capture->options.max_overhead_pct)
+        return false;
+    session_note(capture->session, "recording has stopped: it took %.1f%% of a CPU, more than "
+                                   "--max-overhead %g", pct, capture->options.max_overhead_pct);
+    return true;
 }
 
 static int prepare_child(void *context)
@@ -283,7 +313,7 @@ static int record(struct capture *capture)
         got = stopped ? 0 : session_tick(capture->session, now);
         if (!err && got < 0)
             err = got;
-        if (got == 1)
+        if (got == 1 || (!stopped && overhead_exceeded(capture, now)))
             capture->end = "clean";
         if (got < 0 && !tape_lost) {
             /* The target goes on; its end is waited for as if nothing had happened. */
@@ -321,7 +351,7 @@ static int capture_run(struct capture *capture)
         return err;
     err = capture->recorder->open(capture->session, &capture->state);
     if (!err) {
-        capture->start_ns = capture->progress_ns = now_ns();
+        capture->start_ns = capture->progress_ns = capture->cost_from_ns = now_ns();
         err = start_target(capture);
     }
     if (err) {

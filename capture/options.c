@@ -52,6 +52,11 @@ static const struct opt table[] = {
              "size<N ...; given more than once, all must hold"},
     {"ring-size", 0, OPT_SIZE, AT(ring_bytes), .arg = "SIZE", .def = "4MiB", .min = 65536,
      .max = UINT64_C(1) << 30, .help = "event memory for each thread (preload) or CPU"},
+    {"content", 0, OPT_FLAG, AT(content),
+     .help = "sample how far written data compresses, so that replay can fill alike (preload)"},
+    {"max-overhead", 0, OPT_DOUBLE, AT(max_overhead_pct), .arg = "PCT",
+     .help = "stop recording when it takes more than PCT percent of one CPU for a second: the "
+             "recorder's own time and what it adds to each call"},
     {"anonymise", 0, OPT_FLAG, AT(anonymise),
      .help = "replace the names in paths by keyed hashes while recording"},
     {.type = OPT_HEADING, .help = "How long"},

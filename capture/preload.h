@@ -107,6 +107,7 @@ struct shim_thread {
     struct ring_header *ring; /* NULL: not recording */
     struct ring_record *slots;
     uint32_t mask;
+    uint64_t sampled_ns; /* when its last sample of content was taken */
     bool attaching, in_table; /* not to be entered again by a signal handler */
 };
 
@@ -179,6 +180,18 @@ static inline uint32_t slot_file(uint64_t slot)
     return (uint32_t)slot;
 }
 uint32_t slot_op_flags(uint64_t slot);
+
+/* ---- content (preload_content.c) ------------------------------------------------------------ */
+
+/* Set by --content. */
+extern bool shim_content;
+void content_sample(const void *buffer, size_t bytes);
+/* A write to a recorded file succeeded (or has been handed over): its bytes may be sampled. */
+static inline void content_written(const void *buffer, size_t bytes)
+{
+    if (UNLIKELY(shim_content))
+        content_sample(buffer, bytes);
+}
 
 /* ---- ops (preload_ops.c) ------------------------------------------------------------------ */
 

@@ -124,6 +124,8 @@ static long submit_part(uint64_t context, long count, struct iocb **iocbs, uint3
         if (op_of_iocb(iocbs[i], &ops[i])) {
             add_vector_bytes(iocbs[i], &ops[i]);
             ids[i] = async_add(context, (uint64_t)(uintptr_t)iocbs[i], &ops[i]);
+            if (ids[i] && iocbs[i]->aio_lio_opcode == IOCB_CMD_PWRITE)
+                content_written((const void *)(uintptr_t)iocbs[i]->aio_buf, ops[i].length);
         }
     }
     begin_ns = stamp_ns();

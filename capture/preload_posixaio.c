@@ -71,6 +71,8 @@ static int start(unsigned int kind, struct aiocb64 *block, int fsync_op)
         result = REAL(aio_write64)(block);
     else
         result = REAL(aio_fsync64)(fsync_op, block);
+    if (id && result == 0 && kind == TRACE_WRITE)
+        content_written((const void *)(uintptr_t)block->aio_buf, op.length);
     if (id && result == 0)
         async_issued(SPACE, key_of(block), id, &op, begin_ns, 0);
     else if (id)

@@ -311,6 +311,7 @@ static bool parse_env(const char *text)
         return false;
     process.ring_bytes += RING_HEADER_BYTES;
     process.flags = (uint32_t)strtoul(end + 1, NULL, 10);
+    shim_content = process.flags & RING_ENV_CONTENT;
     return true;
 }
 

@@ -60,8 +60,10 @@ EXPORT ssize_t write(int fd, const void *buffer, size_t bytes)
     if (record)
         mark_append(record, fd);
     got = REAL(write)(fd, buffer, bytes);
-    if (record)
+    if (record) {
         op_end_position(record, fd, got);
+        content_written(buffer, got > 0 ? (size_t)got : 0);
+    }
     return got;
 }
 
@@ -130,8 +132,10 @@ static inline ssize_t write_at(int fd, const void *buffer, size_t bytes, off64_t
         op_begin(fd, TRACE_WRITE, TRACE_API_SYNC, (uint64_t)offset, bytes);
     ssize_t got = REAL(pwrite64)(fd, buffer, bytes, offset);
 
-    if (record)
+    if (record) {
         end_write_at(record, fd, got);
+        content_written(buffer, got > 0 ? (size_t)got : 0);
+    }
     return got;
 }
 
@@ -158,6 +162,14 @@ static uint64_t vector_bytes(const struct iovec *vector, int count, ssize_t got)
     return bytes;
 }
 
+/* The first piece stands for the whole. */
+static void vector_written(const struct iovec *vector, ssize_t got)
+{
+    if (got > 0)
+        content_written(vector[0].iov_base,
+                        vector[0].iov_len < (size_t)got ? vector[0].iov_len : (size_t)got);
+}
+
 EXPORT ssize_t readv(int fd, const struct iovec *vector, int count)
 {
     struct ring_record *record =
@@ -181,6 +193,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *vector, int count)
         mark_append(record, fd);
         record->length = vector_bytes(vector, count, got);
         op_end_position(record, fd, got);
+        vector_written(vector, got);
     }
     return got;
 }
@@ -217,6 +230,7 @@ static inline ssize_t writev_at(int fd, const struct iovec *vector, int count, o
     if (record) {
         record->length = vector_bytes(vector, count, got);
         end_write_at(record, fd, got);
+        vector_written(vector, got);
     }
     return got;
 }

@@ -313,6 +313,8 @@ void uring_submit(struct uring *ring, uint32_t at, uint32_t count, bool array)
 
         if (op_of_sqe(sqe, ring, &op))
             id = async_add(ring->space, sqe->user_data, &op);
+        if (id && (sqe->opcode == IORING_OP_WRITE || sqe->opcode == IORING_OP_WRITE_FIXED))
+            content_written((const void *)(uintptr_t)sqe->addr, sqe->len);
         if (id)
             async_issued(ring->space, sqe->user_data, id, &op, begin_ns, batch);
         else

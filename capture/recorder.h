@@ -57,6 +57,8 @@ int session_op(struct session *session, const struct trace_op *op) TRACE_MUST_CH
 void session_lost(struct session *session, const char *kind, int cpu, uint64_t count);
 /* I/O that is known to have happened but cannot be given as ops ("stdio", "raw io_uring"). */
 void session_unseen(struct session *session, const char *kind, uint64_t count);
+/* --content: some bytes that were written. Only how far they compress is kept. */
+void session_content(struct session *session, const void *bytes, size_t count);
 void session_note(struct session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const struct capture_scope *session_scope(const struct session *session);
@@ -73,6 +75,9 @@ struct recorder {
     /* By enum trace_api: how the issue and the completion of such ops are seen. */
     uint8_t issue_seen[TRACE_API_COUNT];
     uint8_t completion_seen[TRACE_API_COUNT];
+    /* What an op recorded adds to its caller's time, as tests/bench/capture_cost measures it, for
+     * --max-overhead; 0 = nothing. */
+    unsigned int op_cost_ns;
     /* Can it run here and now? 0, or -errno with why in reason and the way to enable it in fix. */
     int (*probe)(char *reason, size_t reason_size, char *fix, size_t fix_size);
     /* Which scopes it can do; -EINVAL with diag set for one it cannot. */

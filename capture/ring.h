@@ -35,6 +35,8 @@
  * socket's, without its leading NUL. */
 #define RING_ENV          "IOTAPE_PRELOAD"
 #define RING_ENV_ALL_FDS  1u
+#define RING_ENV_CONTENT  2u /* samples of what is written are wanted */
+#define RING_SAMPLE_BYTES 4096u
 
 enum ring_area { RING_PROCESS = 1, RING_THREAD = 2 };
 
@@ -95,6 +97,7 @@ enum ring_entry_type {
     RING_FILE = 2,   /* a file's facts; text is its path */
     RING_UNSEEN = 3, /* size_bytes events of the kind in text that cannot be given as ops */
     RING_EXEC = 4,   /* text is about to be executed */
+    RING_CONTENT = 5, /* text is the beginning of a write */
 };
 
 /* Multiples of 8 bytes long; the text follows, without a NUL. */

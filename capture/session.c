@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <zlib.h>
 
 #include "capture/filter.h"
 #include "capture/keep.h"
@@ -358,11 +359,36 @@ struct diag *session_diag(struct session *session)
     return session->diag;
 }
 
+void session_content(struct session *session, const void *bytes, size_t count)
+{
+    unsigned char packed[8192];
+    uLongf packed_bytes = sizeof(packed);
+
+    if (count == 0 || compressBound((uLong)count) > sizeof(packed) ||
+        compress2(packed, &packed_bytes, bytes, (uLong)count, 1) != Z_OK)
+        return;
+    session->totals.sampled_bytes += count;
+    session->totals.compressed_bytes += packed_bytes < count ? packed_bytes : count;
+}
+
 /* ---- what the program calls ---------------------------------------------------------------- */
 
 static void session_stamp(struct session *session, uint64_t now_ns)
 {
     tapes_wall(session->tapes, (int64_t)(now_ns - session->start_ns), clock_ns(CLOCK_REALTIME));
+}
+
+/* How alike the written data is, in the words of replay's --fill compress=PCT. */
+static int session_write_content(struct session *session)
+{
+    const struct session_totals *totals = &session->totals;
+    char value[32];
+    int err;
+
+    snprintf(value, sizeof(value), "%llu", (unsigned long long)totals->sampled_bytes);
+    err = session_meta(session, "content_sampled_bytes", value);
+    snprintf(value, sizeof(value), "%u", session_compress_pct(totals));
+    return err ? err : session_meta(session, "content_compress_pct", value);
 }
 
 /* "ring-full" by CPU: "0:12,3:4"; and what was not seen, by kind. */
@@ -383,6 +409,8 @@ static int session_write_losses(struct session *session)
         snprintf(value, sizeof(value), "%llu", (unsigned long long)loss->count);
         err = session_meta(session, key, value);
     }
+    if (!err && session->totals.sampled_bytes > 0)
+        err = session_write_content(session);
     if (!err && session->notes[0])
         err = session_meta(session, "notes", session->notes);
     return err;

@@ -40,6 +40,8 @@ struct session_totals {
     uint64_t unseen;    /* I/O known to have happened that could not be given as ops */
     uint64_t tape_bytes; /* of all tapes */
     unsigned int tapes; /* written so far */
+    uint64_t sampled_bytes;    /* --content: of writes looked at */
+    uint64_t compressed_bytes; /* and what is left of them */
 };
 
 /* Opens the tape (except with keep_ns). The conf's strings must outlive the session. */
@@ -58,6 +60,13 @@ bool session_failed(const struct session *session);
 /* Adds or replaces a metadata entry of this and every later tape. */
 int session_meta(struct session *session, const char *key, const char *value) TRACE_MUST_CHECK;
 void session_totals(const struct session *session, struct session_totals *ret_totals);
+/* By how much of a hundred the sampled writes can be compressed; 0 without samples. */
+static inline unsigned int session_compress_pct(const struct session_totals *totals)
+{
+    return totals->sampled_bytes == 0
+               ? 0
+               : (unsigned int)(100 - 100 * totals->compressed_bytes / totals->sampled_bytes);
+}
 /* One line a kind: "ring-full 12 (cpu3 10, cpu7 2)". each is called once a kind. */
 void session_each_loss(const struct session *session,
                        void (*each)(void *context, const char *kind, uint64_t count,

@@ -136,7 +136,7 @@ static int preload_listen(struct preload *preload)
     length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "iotape-%016llx",
                       (unsigned long long)nonce);
     snprintf(preload->env, sizeof(preload->env), "%s:%llu:%u", address.sun_path + 1,
-             (unsigned long long)ring_bytes, scope->all_fds ? RING_ENV_ALL_FDS : 0u);
+             (unsigned long long)ring_bytes, (scope->all_fds ? RING_ENV_ALL_FDS : 0u) | (scope->content ? RING_ENV_CONTENT : 0u));
     preload->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     preload->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (preload->listen_fd < 0 || preload->epoll_fd < 0 ||
@@ -415,6 +415,7 @@ const struct recorder recorder_preload = {
                         [TRACE_API_IO_URING] = SEES_UPPER,
                         [TRACE_API_POSIX_AIO] = SEES_UPPER,
                         [TRACE_API_STDIO] = SEES_UPPER},
+    .op_cost_ns = 100,
     .probe = preload_probe,
     .accepts = preload_accepts,
     .open = preload_open,

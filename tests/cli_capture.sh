@@ -67,6 +67,15 @@ iotape dump hidden.tape >out || fail "dump"
 grep -Eq '"(/[0-9a-f]{12}([.][A-Za-z0-9]+)?)+/[0-9a-f]{12}[.]db"' out || { cat out >&2; fail "--anonymise lost the shape"; }
 grep -q 'secretname' out && fail "--anonymise left a name"
 
+# ---- what the written data is like; a recording that costs too much
+runs 0 $capture -o zeros.tape --content -- dd if=/dev/zero of=data/zeros bs=4k count=2000
+runs 0 $capture -o random.tape --content -- dd if=/dev/urandom of=data/random bs=4k count=2000
+[ "$(meta zeros.tape content_compress_pct)" -ge 95 ] || fail "--content: zeros compress by $(meta zeros.tape content_compress_pct)%"
+[ "$(meta random.tape content_compress_pct)" -le 5 ] || fail "--content: noise compresses by $(meta random.tape content_compress_pct)%"
+runs 0 iotape capture -r preload -o costly.tape --max-overhead 0.001 -- sh -c 'for i in 1 2 3 4 5; do echo x >>data/c; sleep 0.4; done'
+says 'recording has stopped: it took' err
+iotape info costly.tape >/dev/null || fail "--max-overhead: the tape is not good"
+
 # ---- --duration ends the recording, not the command
 cat >slow.sh <<'END'
 i=0
