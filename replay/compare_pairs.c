@@ -40,25 +40,26 @@ void pairs_free(struct pairs *pairs)
 /* The group of id, made when met first; the others' when all are taken. */
 static struct pairs_group *groups_find(struct pairs_groups *groups, uint32_t id)
 {
-    struct pairs_group **place;
-    uint32_t i;
+    struct pairs_group *group;
+    uint32_t at;
 
-    for (i = 0; i < groups->used; i++)
-        if (groups->group[i]->id == id)
-            return groups->group[i];
-    place = &groups->group[groups->used < PAIRS_GROUPS ? groups->used : PAIRS_GROUPS];
-    if (*place)
-        return *place;
-    *place = calloc(1, sizeof **place);
-    if (!*place)
+    for (at = 0; at < groups->used; at++)
+        if (groups->group[at]->id == id)
+            return groups->group[at];
+    /* at is the first free place, or that of the others. */
+    if (groups->group[at])
+        return groups->group[at];
+    group = calloc(1, sizeof *group);
+    if (!group)
         return NULL;
-    (*place)->id = groups->used < PAIRS_GROUPS ? id : TRACE_NONE_U32;
-    if (groups->used < PAIRS_GROUPS)
+    group->id = at < PAIRS_GROUPS ? id : TRACE_NONE_U32;
+    hist_init(&group->a);
+    hist_init(&group->b);
+    curve_signed_init(&group->change);
+    groups->group[at] = group;
+    if (at < PAIRS_GROUPS)
         groups->used++;
-    hist_init(&(*place)->a);
-    hist_init(&(*place)->b);
-    curve_signed_init(&(*place)->change);
-    return *place;
+    return group;
 }
 
 static int groups_add(struct pairs_groups *groups, uint32_t id, uint64_t a_ns, uint64_t b_ns)
