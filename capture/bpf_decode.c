@@ -24,6 +24,7 @@ void bpf_decode_init(struct bpf_decode *self, struct session *session)
     memset(self, 0, sizeof(*self));
     self->session = session;
     bpf_names_init(&self->names, session);
+    bpf_positions_init(&self->positions);
     bpf_table_init(&self->threads);
     bpf_table_init(&self->flights);
     bpf_table_init(&self->maps);
@@ -241,7 +242,8 @@ static int op_prepare(struct bpf_decode *self, const struct bpf_event_op *event,
     if (rc)
         return rc;
     op->stream = thread->stream;
-    op->batch = thread_batch(self, thread, event->batch);
+    if (event->head.type == BPF_EVENT_SUBMIT)
+        op->batch = thread_batch(self, thread, event->batch);
     switch (event->head.class) {
     case BPF_CLASS_OPEN:
     case BPF_CLASS_PATH:
@@ -310,6 +312,22 @@ static int map_keep(struct bpf_decode *self, const struct bpf_event_op *event,
                         self->page_bytes);
 }
 
+/* The offset of a call at the file position, when others share it. */
+static int position_tell(struct bpf_decode *self, const struct bpf_event_op *event,
+                         struct trace_op *op)
+{
+    uint64_t bytes = op->result > 0 ? (uint64_t)op->result : 0;
+
+    if (!(event->head.flags & BPF_OP_POSITION) || !bytes ||
+        (op->kind != TRACE_READ && op->kind != TRACE_WRITE))
+        return 0;
+    if (event->head.flags & BPF_OP_CONTENDED)
+        return bpf_positions_place(&self->positions, event->extra, event->before,
+                                   event->offset + bytes, bytes, &op->offset);
+    bpf_positions_taken(&self->positions, event->extra, event->offset, bytes);
+    return 0;
+}
+
 static int op_event(struct bpf_decode *self, const struct bpf_event_op *event)
 {
     struct decode_thread *thread;
@@ -327,6 +345,8 @@ static int op_event(struct bpf_decode *self, const struct bpf_event_op *event)
         return unmap_tell(self, event, &op);
     if (!rc)
         rc = map_keep(self, event, &op);
+    if (!rc)
+        rc = position_tell(self, event, &op);
     if (!rc)
         rc = op_tell(self, &op, event->head.flags & BPF_OP_NO_LENGTH);
     return rc ? rc : op_renamed(self, &op);
@@ -664,6 +684,7 @@ void bpf_decode_release(struct bpf_decode *self)
         free(maps);
     }
     bpf_names_release(&self->names);
+    bpf_positions_release(&self->positions);
     bpf_table_release(&self->threads);
     bpf_table_release(&self->flights);
     bpf_table_release(&self->maps);

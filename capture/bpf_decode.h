@@ -14,12 +14,14 @@
 
 #include "capture/bpf_event.h"
 #include "capture/bpf_names.h"
+#include "capture/bpf_position.h"
 #include "capture/bpf_table.h"
 #include "capture/recorder.h"
 
 struct bpf_decode {
     struct session *session;
     struct bpf_names names;
+    struct bpf_positions positions;
     struct bpf_table threads; /* tid -> struct decode_thread */
     struct bpf_table flights; /* cookie, context, pid -> struct decode_flight */
     struct bpf_table maps;    /* pid -> struct bpf_maps */

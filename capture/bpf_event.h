@@ -105,7 +105,7 @@ enum {
     BPF_OP_CREATED = 1u << 8,   /* open: the file did not exist */
     BPF_OP_NO_LENGTH = 1u << 9, /* the iovec could not be read */
     BPF_OP_FIRST = 1u << 10,    /* first of its submission call; extra2 holds how many */
-    BPF_OP_CALL = 1u << 11,     /* GONE: of the whole process */
+    BPF_OP_CONTENDED = 1u << 11, /* others moved the position meanwhile */
 };
 
 struct bpf_file_key {
@@ -129,8 +129,11 @@ struct bpf_event_op {
     struct bpf_file_key file;
     __u32 file_flags; /* O_ flags of the descriptor */
     __u32 call_flags; /* RWF_ flags */
-    __u64 extra;      /* by kind; UNMAP: the address */
-    __u64 batch;      /* of the thread: ops of one submission call share it; 0 = alone */
+    __u64 extra;      /* by kind; UNMAP: the address; POSITION: the kernel's open file */
+    union {
+        __u64 batch;  /* of the thread: ops of one submission call share it; 0 = alone */
+        __u64 before; /* POSITION, not asynchronous: the position at the call's begin */
+    };
 };
 
 struct bpf_event_copy {

@@ -71,11 +71,14 @@ struct aio_walk {
 __noinline __u64 iov_bytes(__u64 iov, __u64 count)
 {
     struct scratch *s = scratch_get();
-    __u64 sum = 0;
+    __u64 bytes = count * sizeof(s->iov[0]), sum = 0;
 
-    if (!s || !count || count > BPF_IOV_MAX)
+    if (!s)
         return 0;
-    if (bpf_probe_read_user(s->iov, (__u32)count * sizeof(s->iov[0]), (const void *)iov))
+    barrier_var(bytes); /* what is bounded is what is used: older verifiers see no further */
+    if (bytes > sizeof(s->iov))
+        return 0;
+    if (bpf_probe_read_user(s->iov, bytes, (const void *)iov))
         return IOV_UNREAD;
     for (__u32 i = 0; i < BPF_IOV_MAX; i++) {
         if (i >= count)

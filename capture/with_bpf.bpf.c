@@ -118,19 +118,24 @@ static __always_inline void op_fill(struct bpf_event_op *event, struct bpf_threa
 }
 
 /* Where a call that moves the file position really was: what it ends at, less what it moved.
- * An append starts at the end of the file, which only the position after it tells. */
+ * An append starts at the end of the file, which only the position after it tells. Where others
+ * share the position and moved it meanwhile, user space works it out. */
 static __always_inline void position_fill(struct bpf_event_op *event, struct bpf_thread *thread)
 {
     struct file *file = (struct file *)thread->file;
     __s64 after;
 
     event->head.flags |= BPF_OP_POSITION;
-    event->offset = thread->position;
-    if (event->result > 0) {
-        GET(after, struct file, file, f_pos);
-        if (after >= event->result)
-            event->offset = after - event->result;
-    }
+    event->offset = event->before = thread->position;
+    event->extra = thread->file;
+    if (event->result <= 0)
+        return;
+    GET(after, struct file, file, f_pos);
+    if (after < event->result)
+        return;
+    event->offset = after - event->result;
+    if (event->offset != event->before)
+        event->head.flags |= BPF_OP_CONTENDED;
 }
 
 /* pwrite to an O_APPEND descriptor goes to the end of the file, whatever offset it names. */

@@ -3,6 +3,8 @@
  * dirty, msync and munmap by file, nothing of what calls did. */
 #include "tests/bpf_session.h"
 
+#include <limits.h>
+
 extern const struct recorder recorder_bpf;
 
 enum { FILE_BYTES = 1 << 20, PAGE = 4096, DIRTY = 64, AGAIN = 10 };
@@ -27,6 +29,8 @@ static int work_mapped(void)
         return 2;
     for (int i = 0; i < FILE_BYTES; i += PAGE)
         sum += map[i];
+    if (sum == LONG_MAX) /* keeps the loads */
+        return 9;
     for (int i = 0; i < DIRTY; i++)
         map[i * PAGE] = 1;
     if (msync(map, FILE_BYTES, MS_SYNC) != 0)

@@ -14,6 +14,7 @@
 #include "capture/bpf_maps.h"
 #include "capture/bpf_op.h"
 #include "capture/bpf_path.h"
+#include "capture/bpf_position.h"
 #include "capture/bpf_table.h"
 
 static void test_components(void **state)
@@ -111,6 +112,39 @@ static void test_maps(void **state)
     assert_int_equal(child.count, 3);
     bpf_maps_release(&maps);
     bpf_maps_release(&child);
+}
+
+/* Four writes of 16 at one position; what each saw before and after depends on who came between. */
+static void test_positions(void **state)
+{
+    struct bpf_positions positions;
+    uint64_t offset;
+
+    bpf_positions_init(&positions);
+    /* A at 0 and B at 16 both see 32 afterwards: one of them gets the gap. */
+    assert_int_equal(bpf_positions_place(&positions, 7, 0, 32, 16, &offset), 0);
+    assert_int_equal(offset, 16);
+    assert_int_equal(bpf_positions_place(&positions, 7, 0, 32, 16, &offset), 0);
+    assert_int_equal(offset, 0);
+    /* The third was undisturbed, the fourth sees the fifth's end too. */
+    bpf_positions_taken(&positions, 7, 32, 16);
+    assert_int_equal(bpf_positions_place(&positions, 7, 48, 80, 16, &offset), 0);
+    assert_int_equal(offset, 64);
+    bpf_positions_taken(&positions, 7, 48, 16); /* no gap is left */
+    /* Sizes tell gaps apart. */
+    assert_int_equal(bpf_positions_place(&positions, 7, 80, 100, 4, &offset), 0);
+    assert_int_equal(offset, 96);
+    assert_int_equal(bpf_positions_place(&positions, 7, 80, 100, 6, &offset), 0);
+    assert_int_equal(offset, 80);
+    assert_int_equal(bpf_positions_place(&positions, 7, 80, 100, 10, &offset), 0);
+    assert_int_equal(offset, 86);
+    /* A seek back: nothing fits, so the position is believed. */
+    assert_int_equal(bpf_positions_place(&positions, 7, 5, 10, 2, &offset), 0);
+    assert_int_equal(offset, 8);
+    /* Another open file of the same name is apart. */
+    assert_int_equal(bpf_positions_place(&positions, 8, 0, 32, 16, &offset), 0);
+    assert_int_equal(offset, 16);
+    bpf_positions_release(&positions);
 }
 
 static void test_results(void **state)
@@ -234,7 +268,7 @@ int main(void)
         cmocka_unit_test(test_components), cmocka_unit_test(test_join),
         cmocka_unit_test(test_table),      cmocka_unit_test(test_maps),
         cmocka_unit_test(test_results),    cmocka_unit_test(test_op),
-        cmocka_unit_test(test_block),
+        cmocka_unit_test(test_block),      cmocka_unit_test(test_positions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
