@@ -16,6 +16,8 @@
 #include "traces/diag.h"
 #include "traces/units.h"
 
+#define NOTE_FROM_NS 10e9
+
 /* ---- can the cells run? ------------------------------------------------------------- */
 
 static uint64_t value_count(const struct design *design, unsigned int cell, const char *name,
@@ -190,17 +192,38 @@ static int run_block(struct experiment *experiment, unsigned int block, uint32_t
     return err;
 }
 
+/* Once, when a block has shown what a trial takes. */
+static void note_left(struct experiment *experiment, unsigned int blocks_left,
+                      unsigned int cells, struct diag *diag)
+{
+    double left_ns;
+    char text[UNITS_TEXT];
+
+    if (!experiment->notes || experiment->noted || experiment->ran == 0)
+        return;
+    experiment->noted = true;
+    left_ns = experiment->ran_ns / experiment->ran * blocks_left * cells;
+    if (left_ns < NOTE_FROM_NS)
+        return;
+    clear_progress(experiment);
+    diag_note(diag, "about %s for the other %u runs", units_time((uint64_t)left_ns, text),
+              blocks_left * cells);
+}
+
 int experiment_run(struct experiment *experiment, struct diag *diag)
 {
     struct design *design = experiment->design;
-    unsigned int block, position = 0;
+    unsigned int blocks = design->warmup + design->trials, block, position = 0;
     uint32_t *order = malloc((design->count + 1) * sizeof *order);
     int err = 0;
 
     if (!order)
         return diag_set(diag, -ENOMEM, "not enough memory");
-    for (block = 0; block < design->warmup + design->trials && err == 0; block++)
+    for (block = 0; block < blocks && err == 0; block++) {
         err = run_block(experiment, block, order, &position, diag);
+        if (err == 0)
+            note_left(experiment, blocks - block - 1, design_order(design, block, order), diag);
+    }
     clear_progress(experiment);
     free(order);
     if (err == -ENOMEM)

@@ -19,7 +19,9 @@ struct experiment {
     uint64_t cool_down_ns; /* between trials */
     const char *reset;     /* a shell command before each trial, or NULL */
     bool progress;         /* a line on standard error that rewrites itself */
+    bool notes;            /* after the first block, a note of how long the rest will take */
     /* private */
+    bool noted;
     unsigned int ran; /* trials run by this process */
     double ran_ns;
 };

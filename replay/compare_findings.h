@@ -22,7 +22,7 @@ struct findings {
     const struct judge_rules *rules;
     const json_t *plan; /* as kept in the experiment's folder: options, environment */
     bool commands;      /* --ab: the first dimension holds commands */
-    bool witnessed;       /* --witness: the commands ran under a recorder */
+    bool witnessed;     /* --witness: the commands ran under a recorder */
     bool simulated;     /* the trials ran on a simulated clock */
 };
 

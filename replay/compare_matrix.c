@@ -17,6 +17,8 @@
 #include "replay/compare_output.h"
 #include "replay/compare_process.h"
 #include "traces/diag.h"
+#include "traces/trace.h"
+#include "traces/units.h"
 
 /* Everything that one run holds. */
 struct matrix {
@@ -210,6 +212,47 @@ static json_t *plan_make(const struct matrix *matrix)
     return plan;
 }
 
+/* From the first op to the last, by the headers of the blocks; 0 where that cannot be read: the
+ * trials will say why. */
+static uint64_t tape_duration_ns(const char *path)
+{
+    struct trace_block_summary summary;
+    struct trace_reader *reader = NULL;
+    struct diag diag = DIAG_INIT;
+    int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
+
+    if (trace_reader_open_path(&reader, path, &diag) < 0)
+        return 0;
+    while (trace_reader_next_summary(reader, &summary) > 0) {
+        first_ns = summary.first_ns < first_ns ? summary.first_ns : first_ns;
+        last_ns = summary.last_ns > last_ns ? summary.last_ns : last_ns;
+    }
+    trace_reader_free(reader);
+    return last_ns > first_ns ? (uint64_t)(last_ns - first_ns) : 0;
+}
+
+/* Trials at the recorded pace take what the recording took. */
+static void announce_time(const struct matrix *matrix, struct diag *diag)
+{
+    const struct compare_conf *conf = matrix->conf;
+    double speed = conf->speed ? strtod(conf->speed, NULL) : 1, total_ns = 0;
+    const struct design *design = &matrix->design;
+    char text[UNITS_TEXT];
+    const char *pace;
+    unsigned int i;
+
+    for (i = 0; i < design->count; i++) {
+        pace = design_value(design, i, "pace");
+        if (pace && strcmp(pace, "recorded") == 0 && !design->cells[i].excluded)
+            total_ns += design->warmup + design->trials;
+    }
+    if (total_ns == 0 || (conf->clock && strcmp(conf->clock, "simulated") == 0) || !(speed > 0))
+        return;
+    total_ns *= (double)tape_duration_ns(conf->operands[0]) / speed;
+    diag_note(diag, "the runs at the recorded pace take %s",
+              units_time((uint64_t)total_ns, text));
+}
+
 /* What the matrix takes, before it starts. */
 static void announce(const struct matrix *matrix, struct diag *diag)
 {
@@ -222,6 +265,7 @@ static void announce(const struct matrix *matrix, struct diag *diag)
         can += !design->cells[i].excluded;
     diag_note(diag, "%u cells, %u can run here, %u trials each: %u runs, %u done; kept in %s",
               design->count, can, blocks, can * blocks, matrix->journal.count, matrix->folder);
+    announce_time(matrix, diag);
     if (matrix->conf->writes && !matrix->conf->prepare && !matrix->conf->reset)
         diag_note(diag,
                   "trials write, and nothing restores the files between them: --prepare or "
@@ -285,6 +329,7 @@ static int matrix_trials(struct matrix *matrix, const volatile sig_atomic_t *sto
         .cool_down_ns = conf->cool_down_ns,
         .reset = conf->reset,
         .progress = !conf->quiet && isatty(STDERR_FILENO),
+        .notes = !conf->quiet,
     };
     unsigned int i;
     int err;
