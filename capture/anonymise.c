@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define NAME_DIGITS    12 /* of a component's hash: 48 bits */
-#define EXTENSION_LENGTH 8 /* longer ones are names, not extensions */
+#define NAME_DIGITS      12 /* of a component's hash: 48 bits */
+#define EXTENSION_LENGTH 8  /* longer ones are names, not extensions */
 
 int anonymiser_init(struct anonymiser *anonymiser)
 {
@@ -96,11 +96,11 @@ char *anonymiser_path(const struct anonymiser *anonymiser, const char *path)
             continue;
         }
         keep = extension_length(path, length);
-        used += (size_t)snprintf(text + used, room - used, "%0*llx%.*s", NAME_DIGITS,
-                                 (unsigned long long)(keyed_hash(anonymiser->key, path,
-                                                                 length - keep) >>
-                                                      (64 - 4 * NAME_DIGITS)),
-                                 (int)keep, path + length - keep);
+        used += (size_t)snprintf(
+            text + used, room - used, "%0*llx%.*s", NAME_DIGITS,
+            (unsigned long long)(keyed_hash(anonymiser->key, path, length - keep) >>
+                                 (64 - 4 * NAME_DIGITS)),
+            (int)keep, path + length - keep);
         path += length;
     }
     text[used] = '\0';

@@ -16,7 +16,8 @@ struct anonymiser {
 
 /* Draws the key. 0, or -errno when the system has no randomness to give. */
 int anonymiser_init(struct anonymiser *anonymiser);
-/* "/home/eve/letter.db" -> "/3f0c../a91e../77d2...db". The caller frees it; NULL without memory. */
+/* "/home/eve/letter.db" -> "/3f0c../a91e../77d2...db". The caller frees it; NULL without
+ * memory. */
 char *anonymiser_path(const struct anonymiser *anonymiser, const char *path);
 
 #endif

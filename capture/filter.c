@@ -8,13 +8,17 @@
 
 #include "traces/units.h"
 
-enum condition_kind { ON_PATH, ON_OP, ON_SIZE };
+enum condition_kind {
+    ON_PATH,
+    ON_OP,
+    ON_SIZE
+};
 
 struct condition {
     enum condition_kind kind;
     bool negated;
-    const char *glob;  /* ON_PATH: points into the caller's text */
-    uint64_t ops;      /* ON_OP: bits by enum trace_op_kind */
+    const char *glob;   /* ON_PATH: points into the caller's text */
+    uint64_t ops;       /* ON_OP: bits by enum trace_op_kind */
     uint64_t low, high; /* ON_SIZE: inclusive */
 };
 

@@ -18,8 +18,8 @@ struct filter;
 /* -EINVAL with diag set: the text is not a condition. */
 int filter_new(struct filter **ret_filter, const char *const *texts, size_t count,
                struct diag *diag) TRACE_MUST_CHECK;
-/* file is the number of path (answers are kept by it) and may be TRACE_NONE_U32 with a NULL path:
- * then path= fails and path!= holds. A NULL filter passes everything. */
+/* file is the number of path (answers are kept by it) and may be TRACE_NONE_U32 with a NULL
+ * path: then path= fails and path!= holds. A NULL filter passes everything. */
 bool filter_passes(struct filter *filter, const struct trace_op *op, uint32_t file,
                    const char *path);
 void filter_free(struct filter *filter); /* NULL is fine */

@@ -13,9 +13,9 @@
 #include "capture/program.h"
 #include "capture/session.h"
 
-#define STUCK_NS   UINT64_C(1000000000)
+#define STUCK_NS    UINT64_C(1000000000)
 #define FILES_AHEAD 65536u /* numbers are given out densely */
-#define FILES_MAX  (1u << 26)
+#define FILES_MAX   (1u << 26)
 
 /* The memfd must have its size, and keep it: reading past its end would kill us. */
 static int map_area(const struct ring_hello *hello, int memfd, struct ring_header **ret_header)
@@ -105,7 +105,8 @@ int image_add_ring(struct image *image, struct session *session, const struct ri
     }
     ring->bytes = hello->bytes;
     ring->slots = (uint32_t)slots;
-    ring->records = (const struct ring_record *)((const char *)ring->header + RING_HEADER_BYTES);
+    ring->records =
+        (const struct ring_record *)((const char *)ring->header + RING_HEADER_BYTES);
     err = session_stream(session, hello->pid, hello->tid, hello->ppid, comm, &ring->stream);
     if (err) {
         ring_free(ring);
@@ -116,7 +117,7 @@ int image_add_ring(struct image *image, struct session *session, const struct ri
     return 0;
 }
 
-/* ---- the process area ---------------------------------------------------------------------- */
+/* ---- the process area -------------------------------------------------------------------- */
 
 static int image_name_file(struct image *image, uint32_t number, uint32_t file)
 {
@@ -171,13 +172,9 @@ static int take_entry(struct image *image, struct session *session,
         facts.kind = (uint8_t)(entry->kind < TRACE_FILE_KIND_COUNT ? entry->kind : 0);
         err = session_file(session, &facts, &file);
         return err ? err : image_name_file(image, entry->number, file);
-    case RING_UNSEEN:
-        session_unseen(session, text, entry->size_bytes);
-        return 0;
+    case RING_UNSEEN: session_unseen(session, text, entry->size_bytes); return 0;
     case RING_CONTENT: session_content(session, text, entry->text_bytes); return 0;
-    case RING_EXEC:
-        note_program(image, session, text);
-        return 0;
+    case RING_EXEC: note_program(image, session, text); return 0;
     default: return -EBADMSG;
     }
 }
@@ -216,7 +213,7 @@ static int drain_area(struct image *image, struct session *session)
     return err;
 }
 
-/* ---- rings ----------------------------------------------------------------------------------- */
+/* ---- rings ------------------------------------------------------------------------------- */
 
 /* 0 when the number has not been told, which an entry still being written explains. */
 static bool file_of(const struct image *image, uint32_t number, uint32_t *ret_file)
@@ -445,8 +442,10 @@ int image_drain(struct image *image, struct session *session, uint64_t now_ns)
     if (got == -EBADMSG) {
         image->distrusted = true;
         session_lost(session, "damaged-ring", -1, 1);
-        session_note(session, "process %ld has overwritten the recorder's memory; it is recorded "
-                              "no further", (long)image->pid);
+        session_note(session,
+                     "process %ld has overwritten the recorder's memory; it is recorded "
+                     "no further",
+                     (long)image->pid);
         got = 0;
     }
     return got < 0 ? got : taken;

@@ -18,7 +18,7 @@ struct image_ring {
     const struct ring_record *records;
     size_t bytes;
     uint32_t slots, stream;
-    uint64_t head; /* next to be taken */
+    uint64_t head;                   /* next to be taken */
     uint64_t dropped, dropped_files; /* as counted so far */
     bool early_counted;
     uint64_t stuck_head, stuck_since_ns; /* an op that has not ended while later ones have */
@@ -27,10 +27,10 @@ struct image_ring {
 struct image {
     struct image *next;
     uint64_t id;
-    pid_t pid;     /* as we see it */
+    pid_t pid;                    /* as we see it */
     uint32_t told_pid, told_ppid; /* as it sees them */
-    int pidfd;     /* readable when the process has ended; -1 = none */
-    bool ended;    /* nothing more will be written */
+    int pidfd;                    /* readable when the process has ended; -1 = none */
+    bool ended;                   /* nothing more will be written */
     struct ring_header *area;
     size_t area_bytes;
     uint64_t area_head;
@@ -44,8 +44,8 @@ struct image {
 
 /* Maps the process area in memfd (which stays the caller's). -EBADMSG for a hello that cannot
  * be right. */
-int image_new(struct image **ret_image, const struct ring_hello *hello, pid_t pid, int memfd)
-    TRACE_MUST_CHECK;
+int image_new(struct image **ret_image, const struct ring_hello *hello, pid_t pid,
+              int memfd) TRACE_MUST_CHECK;
 int image_add_ring(struct image *image, struct session *session, const struct ring_hello *hello,
                    int memfd) TRACE_MUST_CHECK;
 /* Delivers what there is; a count of ops, or -errno of the session. */

@@ -38,8 +38,9 @@ static void list_row(FILE *out, const char *title, unsigned int api, bool comple
 
     fprintf(out, "%-10s %-10s", title, trace_api_name(api));
     for (unsigned int i = 0; (recorder = recorder_at(i)); i++)
-        fprintf(out, " %-8s", sees_text(completion ? recorder->completion_seen[api]
-                                                   : recorder->issue_seen[api]));
+        fprintf(
+            out, " %-8s",
+            sees_text(completion ? recorder->completion_seen[api] : recorder->issue_seen[api]));
     fputc('\n', out);
 }
 
@@ -48,10 +49,13 @@ void list_print(FILE *out)
     const struct recorder *recorder;
 
     list_recorders(out);
-    fprintf(out, "\nWhat each sees, by the interface an op is issued through. exact: each op, and when;\n"
-                 "bound: completed at or before the time given; derived: worked out from buffers and\n"
-                 "file positions; -: not seen, counted as unseen where it can be told.\n\n%-10s %-10s",
-            "", "api");
+    fprintf(
+        out,
+        "\nWhat each sees, by the interface an op is issued through. exact: each op, and "
+        "when;\n"
+        "bound: completed at or before the time given; derived: worked out from buffers and\n"
+        "file positions; -: not seen, counted as unseen where it can be told.\n\n%-10s %-10s",
+        "", "api");
     for (unsigned int i = 0; (recorder = recorder_at(i)); i++)
         fprintf(out, " %-8s", recorder->name);
     fputc('\n', out);

@@ -23,7 +23,7 @@
 #define SECOND_NS     UINT64_C(1000000000)
 #define PROGRESS_NS   SECOND_NS
 
-static volatile sig_atomic_t got_end;    /* the last of SIGINT, SIGTERM, SIGHUP */
+static volatile sig_atomic_t got_end; /* the last of SIGINT, SIGTERM, SIGHUP */
 static volatile sig_atomic_t end_count;
 static volatile sig_atomic_t end_from_terminal;
 static volatile sig_atomic_t got_dump;
@@ -37,7 +37,7 @@ struct capture {
     struct target target;
     struct trigger trigger;
     uint64_t start_ns, progress_ns;
-    uint64_t progress_ops; /* at the last progress line */
+    uint64_t progress_ops;                        /* at the last progress line */
     uint64_t cost_from_ns, cost_cpu_ns, cost_ops; /* at the last look at the overhead */
     bool progress_shown;
     bool lingering_said;
@@ -164,16 +164,19 @@ static bool overhead_exceeded(struct capture *capture, uint64_t now)
     getrusage(RUSAGE_SELF, &used);
     cpu_ns = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND_NS +
              (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
-    cost_ns = cpu_ns - capture->cost_cpu_ns + (totals.ops + totals.filtered - capture->cost_ops) *
-                                                  capture->recorder->op_cost_ns;
+    cost_ns =
+        cpu_ns - capture->cost_cpu_ns +
+        (totals.ops + totals.filtered - capture->cost_ops) * capture->recorder->op_cost_ns;
     pct = 100.0 * (double)cost_ns / (double)span_ns;
     capture->cost_from_ns = now;
     capture->cost_cpu_ns = cpu_ns;
     capture->cost_ops = totals.ops + totals.filtered;
     if (pct <= capture->options.max_overhead_pct)
         return false;
-    session_note(capture->session, "recording has stopped: it took %.1f%% of a CPU, more than "
-                                   "--max-overhead %g", pct, capture->options.max_overhead_pct);
+    session_note(capture->session,
+                 "recording has stopped: it took %.1f%% of a CPU, more than "
+                 "--max-overhead %g",
+                 pct, capture->options.max_overhead_pct);
     return true;
 }
 

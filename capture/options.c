@@ -20,8 +20,10 @@ static int parse_rotate(const struct opt *opt, void *conf, const char *text, str
     options->rotate_ns = 0;
     if (units_parse_size(text, &options->rotate_bytes) == 0 && options->rotate_bytes > 0)
         return 0;
-    return diag_set(diag, -EINVAL, "option --%s: '%s': expected a size such as 1GiB or a time "
-                    "such as 10min", opt->name, text);
+    return diag_set(diag, -EINVAL,
+                    "option --%s: '%s': expected a size such as 1GiB or a time "
+                    "such as 10min",
+                    opt->name, text);
 }
 
 #define AT(field) offsetof(struct options, field)
@@ -91,9 +93,10 @@ void options_help(FILE *out)
           "of block devices, as a tape.\n\n",
           out);
     opts_help(table, out);
-    fputs("\nThe exit status is the command's own (128 + N when signal N ended it), 1 when the\n"
-          "capture failed, 2 for a usage error.\n",
-          out);
+    fputs(
+        "\nThe exit status is the command's own (128 + N when signal N ended it), 1 when the\n"
+        "capture failed, 2 for a usage error.\n",
+        out);
 }
 
 static int check_scope(const struct options *options, char **command, struct diag *diag)
@@ -102,11 +105,13 @@ static int check_scope(const struct options *options, char **command, struct dia
                 options->system + (options->devices.count > 0);
 
     if (given == 0)
-        return diag_set(diag, -EINVAL, "nothing to record: give -- CMD, --pid, --cgroup, "
-                                       "--system or --device");
+        return diag_set(diag, -EINVAL,
+                        "nothing to record: give -- CMD, --pid, --cgroup, "
+                        "--system or --device");
     if (given > 1)
-        return diag_set(diag, -EINVAL, "give one of -- CMD, --pid, --cgroup, --system and "
-                                       "--device");
+        return diag_set(diag, -EINVAL,
+                        "give one of -- CMD, --pid, --cgroup, --system and "
+                        "--device");
     if (options->comm && !options->system)
         return diag_set(diag, -EINVAL, "--comm goes with --system");
     if (options->trigger && !options->keep_ns)

@@ -94,7 +94,8 @@ static void complete(struct trace_op *op, uint64_t completed_ns, int64_t result,
 int pending_issue(struct pending *pending, uint64_t id, const struct trace_op *op,
                   struct trace_op *ret_op)
 {
-    struct pending_half *other = find(pending, id), half = {.id = id, .issued = true, .op = *op};
+    struct pending_half *other = find(pending, id),
+                        half = {.id = id, .issued = true, .op = *op};
 
     if (!other)
         return add(pending, &half);
@@ -110,7 +111,9 @@ int pending_done(struct pending *pending, uint64_t id, uint64_t completed_ns, in
                  unsigned int completion, struct trace_op *ret_op)
 {
     struct pending_half *other = find(pending, id);
-    struct pending_half half = {.id = id, .completed_ns = completed_ns, .result = result,
+    struct pending_half half = {.id = id,
+                                .completed_ns = completed_ns,
+                                .result = result,
                                 .completion = (uint8_t)completion};
 
     if (!other)

@@ -34,10 +34,10 @@
 #include "capture/ring.h"
 #include "traces/trace.h"
 
-#define EXPORT   __attribute__((visibility("default")))
+#define EXPORT      __attribute__((visibility("default")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* ---- the functions underneath (preload_real.c) ---------------------------------------- */
+/* ---- the functions underneath (preload_real.c) ------------------------------------------- */
 
 struct real_function {
     void **slot;
@@ -50,7 +50,8 @@ struct real_function {
     static void *real_##name;                                                                  \
     static const struct real_function real_entry_##name                                        \
         __attribute__((section("iotape_reals"), used, aligned(8))) = {&real_##name, #name}
-#define REAL(name) ((__typeof__(&name))(real_##name ? real_##name : real_find(&real_entry_##name)))
+#define REAL(name)                                                                             \
+    ((__typeof__(&name))(real_##name ? real_##name : real_find(&real_entry_##name)))
 
 void *real_find(const struct real_function *function);
 void real_find_all(void);
@@ -100,14 +101,14 @@ static inline uint64_t stamp_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- process and threads (preload_process.c) ------------------------------------------- */
+/* ---- process and threads (preload_process.c) --------------------------------------------- */
 
 struct shim_thread {
-    uint64_t generation; /* of the process it attached in */
+    uint64_t generation;      /* of the process it attached in */
     struct ring_header *ring; /* NULL: not recording */
     struct ring_record *slots;
     uint32_t mask;
-    uint64_t sampled_ns; /* when its last sample of content was taken */
+    uint64_t sampled_ns;      /* when its last sample of content was taken */
     bool attaching, in_table; /* not to be entered again by a signal handler */
 };
 
@@ -140,7 +141,7 @@ uint64_t shim_next_id(void);
 const char *shim_env_ring(void);
 const char *shim_env_preload(void);
 
-/* ---- files (preload_files.c) ------------------------------------------------------------ */
+/* ---- files (preload_files.c) ------------------------------------------------------------- */
 
 /* What is known of a descriptor, in one word: file number, generation, flags. */
 #define SLOT_KNOWN   (UINT64_C(1) << 48)
@@ -181,7 +182,7 @@ static inline uint32_t slot_file(uint64_t slot)
 }
 uint32_t slot_op_flags(uint64_t slot);
 
-/* ---- content (preload_content.c) ------------------------------------------------------------ */
+/* ---- content (preload_content.c) --------------------------------------------------------- */
 
 /* Set by --content. */
 extern bool shim_content;
@@ -193,7 +194,7 @@ static inline void content_written(const void *buffer, size_t bytes)
         content_sample(buffer, bytes);
 }
 
-/* ---- ops (preload_ops.c) ------------------------------------------------------------------ */
+/* ---- ops (preload_ops.c) ----------------------------------------------------------------- */
 
 /* Reserves a slot of this thread's ring, filled for an op that begins now; NULL when the ring
  * is full (counted). */

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #define BUCKETS    16384u
-#define NODES_STEP 4096u /* nodes mapped at a time */
+#define NODES_STEP 4096u      /* nodes mapped at a time */
 #define HELD       UINT64_MAX /* an id: of what is not recorded */
 
 struct node {

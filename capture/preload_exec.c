@@ -168,7 +168,7 @@ EXPORT int execveat(int dir_fd, const char *path, char *const argv[], char *cons
     va_start(arguments, first);                                                                \
     argv[0] = (char *)(uintptr_t)first;                                                        \
     for (size_t i = 1; i <= count; i++)                                                        \
-        argv[i] = va_arg(arguments, char *)
+    argv[i] = va_arg(arguments, char *)
 
 EXPORT int execl(const char *path, const char *first, ...)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which descriptor is which file: a table filled when a file is opened, else at its first use. */
+/* Which descriptor is which file: a table filled when a file is opened, else at its first use.
+ */
 #include "capture/preload.h"
 
 #include <fcntl.h>
@@ -8,8 +9,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define CHUNK_FDS   1024u
-#define CHUNK_COUNT 1024u
+#define CHUNK_FDS        1024u
+#define CHUNK_COUNT      1024u
 #define GENERATION_SHIFT 32
 
 static uint64_t *chunks[CHUNK_COUNT];
@@ -247,8 +248,8 @@ void file_before(struct file_before *before, int dir_fd, const char *path)
 
     before->asked = true;
     before->exists = RAW(newfstatat, dir_fd, path, &facts, 0) >= 0;
-    before->size_bytes = before->exists && S_ISREG(facts.st_mode) ? (uint64_t)facts.st_size
-                                                                  : TRACE_UNKNOWN_U64;
+    before->size_bytes =
+        before->exists && S_ISREG(facts.st_mode) ? (uint64_t)facts.st_size : TRACE_UNKNOWN_U64;
 }
 
 uint64_t file_opened(int fd, int open_flags, const struct file_before *before)

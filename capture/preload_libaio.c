@@ -9,8 +9,9 @@
 
 #include "capture/preload_async.h"
 
-#define BATCH_MAX    256 /* ops remembered on the stack; larger batches are handed over in parts */
-#define CONTEXTS     64
+#define BATCH_MAX 256 /* ops remembered on the stack; larger batches are handed over in parts  \
+                       */
+#define CONTEXTS       64
 #define AIO_RING_MAGIC 0xa10a10a1u
 
 /* As the kernel maps it at a context's address; programs may take events from it themselves. */
@@ -56,7 +57,8 @@ static bool context_is_good(uint64_t context)
     return RAW(io_submit, context, 0, 0) == 0 && ring_of(context);
 }
 
-/* Completions that the program took out of the ring without a call: they happened before now. */
+/* Completions that the program took out of the ring without a call: they happened before now.
+ */
 static void reaped_by_hand(uint64_t context)
 {
     const struct aio_ring *ring = ring_of(context);
@@ -111,8 +113,8 @@ static void add_vector_bytes(const struct iocb *iocb, struct async_op *op)
         op->length += vector[i].iov_len;
 }
 
-/* At most BATCH_MAX of them. Everything is read before the call: a program may free an iocb once
- * it has completed, which another thread may see first. */
+/* At most BATCH_MAX of them. Everything is read before the call: a program may free an iocb
+ * once it has completed, which another thread may see first. */
 static long submit_part(uint64_t context, long count, struct iocb **iocbs, uint32_t batch)
 {
     struct async_op ops[BATCH_MAX];
@@ -165,8 +167,8 @@ long libaio_submit(uint64_t context, long count, struct iocb **iocbs)
 }
 
 /* number is SYS_io_getevents or SYS_io_pgetevents. */
-long libaio_getevents(long number, uint64_t context, long min, long max, struct io_event *events,
-                      struct timespec *timeout, void *mask)
+long libaio_getevents(long number, uint64_t context, long min, long max,
+                      struct io_event *events, struct timespec *timeout, void *mask)
 {
     const struct aio_ring *ring;
     uint32_t *seen;
@@ -199,7 +201,7 @@ long libaio_destroy(uint64_t context)
     return RAW(io_destroy, context);
 }
 
-/* ---- libaio's functions, which return -errno -------------------------------------------------- */
+/* ---- libaio's functions, which return -errno --------------------------------------------- */
 
 EXPORT int io_submit(uint64_t context, long count, struct iocb **iocbs);
 EXPORT int io_getevents(uint64_t context, long min, long max, struct io_event *events,
@@ -227,7 +229,8 @@ EXPORT int io_pgetevents(uint64_t context, long min, long max, struct io_event *
         size_t bytes;
     } wanted = {mask, 8};
 
-    return (int)libaio_getevents(SYS_io_pgetevents, context, min, max, events, timeout, &wanted);
+    return (int)libaio_getevents(SYS_io_pgetevents, context, min, max, events, timeout,
+                                 &wanted);
 }
 
 EXPORT int io_destroy(uint64_t context)

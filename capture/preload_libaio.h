@@ -11,8 +11,8 @@ struct io_event;
 
 long libaio_submit(uint64_t context, long count, struct iocb **iocbs);
 /* number: SYS_io_getevents or SYS_io_pgetevents. */
-long libaio_getevents(long number, uint64_t context, long min, long max, struct io_event *events,
-                      struct timespec *timeout, void *mask);
+long libaio_getevents(long number, uint64_t context, long min, long max,
+                      struct io_event *events, struct timespec *timeout, void *mask);
 long libaio_destroy(uint64_t context);
 
 #endif

@@ -48,8 +48,8 @@ EXPORT int io_uring_submit(struct io_uring *ring);
 EXPORT int io_uring_submit_and_wait(struct io_uring *ring, unsigned int wait);
 EXPORT int io_uring_submit_and_get_events(struct io_uring *ring);
 EXPORT int io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **cqe,
-                                            unsigned int wait, struct __kernel_timespec *timeout,
-                                            sigset_t *mask);
+                                            unsigned int wait,
+                                            struct __kernel_timespec *timeout, sigset_t *mask);
 EXPORT int io_uring_wait_cqes(struct io_uring *ring, struct io_uring_cqe **cqe,
                               unsigned int wait, struct __kernel_timespec *timeout,
                               sigset_t *mask);
@@ -91,11 +91,14 @@ static struct uring *ring_of(const struct io_uring *ring)
         return NULL;
     known = uring_find(ring->fd);
     if (!known) {
-        struct uring_memory memory = {
-            .sq_head = ring->sq.khead, .sq_tail = ring->sq.ktail,
-            .sq_mask = ring->sq.kring_mask, .sq_array = ring->sq.array,
-            .cq_tail = ring->cq.ktail, .cq_mask = ring->cq.kring_mask,
-            .sqes = ring->sq.sqes, .cqes = ring->cq.cqes};
+        struct uring_memory memory = {.sq_head = ring->sq.khead,
+                                      .sq_tail = ring->sq.ktail,
+                                      .sq_mask = ring->sq.kring_mask,
+                                      .sq_array = ring->sq.array,
+                                      .cq_tail = ring->cq.ktail,
+                                      .cq_mask = ring->cq.kring_mask,
+                                      .sqes = ring->sq.sqes,
+                                      .cqes = ring->cq.cqes};
 
         known = uring_learn(ring->fd, &memory, ring->flags);
     }
@@ -173,8 +176,8 @@ EXPORT int io_uring_submit_and_get_events(struct io_uring *ring)
 }
 
 EXPORT int io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **cqe,
-                                            unsigned int wait, struct __kernel_timespec *timeout,
-                                            sigset_t *mask)
+                                            unsigned int wait,
+                                            struct __kernel_timespec *timeout, sigset_t *mask)
 {
     struct uring *known = submit_begin(ring);
     int result = REAL(io_uring_submit_and_wait_timeout)(ring, cqe, wait, timeout, mask);

@@ -46,7 +46,8 @@ static void mapping_add(const struct mapping *mapping)
 }
 
 /* The mapping that address is in; forget: when it begins there and ends by end. */
-static bool mapping_find(uintptr_t address, uintptr_t end, bool forget, struct mapping *ret_mapping)
+static bool mapping_find(uintptr_t address, uintptr_t end, bool forget,
+                         struct mapping *ret_mapping)
 {
     bool found = false;
 
@@ -109,8 +110,7 @@ static struct ring_record *map_begin(unsigned int kind, void *address, size_t by
     struct ring_record *record;
     uintptr_t start = (uintptr_t)address;
 
-    if (!shim_ready() ||
-        !mapping_find(start, start + bytes, kind == TRACE_MUNMAP, &mapping))
+    if (!shim_ready() || !mapping_find(start, start + bytes, kind == TRACE_MUNMAP, &mapping))
         return NULL;
     record = op_reserve(kind, TRACE_API_MMAP);
     if (record) {

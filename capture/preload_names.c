@@ -45,7 +45,7 @@ EXPORT int __open64_2(const char *path, int flags);
 EXPORT int __openat_2(int dir_fd, const char *path, int flags);
 EXPORT int __openat64_2(int dir_fd, const char *path, int flags);
 
-/* ---- open ------------------------------------------------------------------------------- */
+/* ---- open -------------------------------------------------------------------------------- */
 
 struct ring_record *open_begin(struct open_call *call, int dir_fd, const char *path, int flags)
 {
@@ -106,8 +106,8 @@ static bool has_mode(int flags)
     return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-/* open and open64 differ in O_LARGEFILE alone, which 64-bit kernels ignore; it is passed on only
- * where it was given. */
+/* open and open64 differ in O_LARGEFILE alone, which 64-bit kernels ignore; it is passed on
+ * only where it was given. */
 #define OPEN_BODY(dir)                                                                         \
     va_list arguments;                                                                         \
     mode_t mode = 0;                                                                           \
@@ -171,7 +171,8 @@ EXPORT int creat64(const char *path, mode_t mode)
 /* The name is known only afterwards: libc tries several. */
 static int temp_end(struct ring_record *record, char *path, int flags, int fd)
 {
-    struct open_call call = {.dir_fd = AT_FDCWD, .path = path, .flags = flags | O_CREAT | O_RDWR};
+    struct open_call call = {
+        .dir_fd = AT_FDCWD, .path = path, .flags = flags | O_CREAT | O_RDWR};
 
     call.before.asked = true;
     call.before.exists = false;
@@ -214,7 +215,8 @@ TEMP_WRAPPER(mkostemps64, mkostemps64, flags, (char *path, int suffix, int flags
 EXPORT int close(int fd)
 {
     struct ring_record *record =
-        shim_in_vfork() ? NULL : op_begin(fd, TRACE_CLOSE, TRACE_API_SYNC, TRACE_UNKNOWN_U64, 0);
+        shim_in_vfork() ? NULL
+                        : op_begin(fd, TRACE_CLOSE, TRACE_API_SYNC, TRACE_UNKNOWN_U64, 0);
     int result;
 
     /* Before the call: after it the number may be another thread's new file. */
@@ -301,7 +303,7 @@ EXPORT int fcntl64(int fd, int command, ...)
     FCNTL_BODY;
 }
 
-/* ---- the name space ------------------------------------------------------------------------ */
+/* ---- the name space ---------------------------------------------------------------------- */
 
 /* A path's facts are taken before the call: afterwards the file may be gone or elsewhere. */
 static struct ring_record *name_begin(unsigned int kind, int dir_fd, const char *path)
@@ -363,7 +365,8 @@ EXPORT int unlinkat(int dir_fd, const char *path, int flags)
 EXPORT int remove(const char *path)
 {
     struct stat facts;
-    bool directory = path && RAW(newfstatat, AT_FDCWD, path, &facts, AT_SYMLINK_NOFOLLOW) >= 0 &&
+    bool directory = path &&
+                     RAW(newfstatat, AT_FDCWD, path, &facts, AT_SYMLINK_NOFOLLOW) >= 0 &&
                      S_ISDIR(facts.st_mode);
     struct ring_record *record =
         name_begin(directory ? TRACE_RMDIR : TRACE_UNLINK, AT_FDCWD, path);
@@ -400,7 +403,8 @@ EXPORT int renameat(int from_fd, const char *from, int to_fd, const char *to)
     return result;
 }
 
-EXPORT int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags)
+EXPORT int renameat2(int from_fd, const char *from, int to_fd, const char *to,
+                     unsigned int flags)
 {
     struct ring_record *record = name_begin(TRACE_RENAME, from_fd, from);
     int result = REAL(renameat2)(from_fd, from, to_fd, to, flags);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* POSIX aio. glibc does the I/O on threads of its own by calls no shim sees; an op's end is known
- * to have passed when the program asks for it. */
+/* POSIX aio. glibc does the I/O on threads of its own by calls no shim sees; an op's end is
+ * known to have passed when the program asks for it. */
 #include "capture/preload.h"
 
 #include <aio.h>
@@ -108,7 +108,8 @@ static void look_at_all(const struct aiocb64 *const list[], int count)
     errno = saved;
 }
 
-static int suspend(const struct aiocb64 *const list[], int count, const struct timespec *timeout)
+static int suspend(const struct aiocb64 *const list[], int count,
+                   const struct timespec *timeout)
 {
     int result = REAL(aio_suspend64)(list, count, timeout);
 

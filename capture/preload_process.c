@@ -25,8 +25,8 @@ struct shim_process {
     uint64_t area_bytes; /* of the circular part */
     uint64_t ring_bytes;
     uint32_t flags;
-    uint64_t next_id;  /* of asynchronous ops */
-    uint64_t early;    /* ops that could not be recorded for want of a ring */
+    uint64_t next_id; /* of asynchronous ops */
+    uint64_t early;   /* ops that could not be recorded for want of a ring */
     struct sockaddr_un address;
     socklen_t address_bytes;
     pthread_key_t key;
@@ -83,8 +83,12 @@ static void thread_end(void *unused)
 /* Sends one area over; 0 or -errno. The message fits any socket buffer, nothing waits. */
 static int area_send(uint32_t area, int memfd, uint64_t bytes)
 {
-    struct ring_hello hello = {.magic = RING_MAGIC, .version = RING_VERSION, .area = area,
-                               .pid = process.pid, .image = process.image, .bytes = bytes};
+    struct ring_hello hello = {.magic = RING_MAGIC,
+                               .version = RING_VERSION,
+                               .area = area,
+                               .pid = process.pid,
+                               .image = process.image,
+                               .bytes = bytes};
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof(int))];
@@ -149,7 +153,8 @@ out:
     return err < 0 ? (int)err : 0;
 }
 
-/* The collector has gone: say so once and for all. A full backlog or want of memory may pass. */
+/* The collector has gone: say so once and for all. A full backlog or want of memory may pass.
+ */
 static void attach_failed(int err)
 {
     if (err == -ECONNREFUSED || err == -ENOENT || err == -EACCES || err == -EPERM)

@@ -24,7 +24,8 @@ DEFINE_REAL(copy_file_range);
 
 EXPORT int fsync(int fd)
 {
-    struct ring_record *record = op_begin(fd, TRACE_FSYNC, TRACE_API_SYNC, TRACE_UNKNOWN_U64, 0);
+    struct ring_record *record =
+        op_begin(fd, TRACE_FSYNC, TRACE_API_SYNC, TRACE_UNKNOWN_U64, 0);
     int result = REAL(fsync)(fd);
 
     if (record)
@@ -58,7 +59,8 @@ EXPORT int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned int f
 
 EXPORT int syncfs(int fd)
 {
-    struct ring_record *record = op_begin(fd, TRACE_SYNCFS, TRACE_API_SYNC, TRACE_UNKNOWN_U64, 0);
+    struct ring_record *record =
+        op_begin(fd, TRACE_SYNCFS, TRACE_API_SYNC, TRACE_UNKNOWN_U64, 0);
     int result = REAL(syncfs)(fd);
 
     if (record)
@@ -137,8 +139,8 @@ static unsigned int allocation_kind(int mode)
 
 static int allocate(int fd, int mode, off64_t offset, off64_t bytes)
 {
-    struct ring_record *record = op_begin(fd, allocation_kind(mode), TRACE_API_SYNC,
-                                          (uint64_t)offset, (uint64_t)bytes);
+    struct ring_record *record =
+        op_begin(fd, allocation_kind(mode), TRACE_API_SYNC, (uint64_t)offset, (uint64_t)bytes);
     int result;
 
     if (record)
@@ -162,8 +164,8 @@ EXPORT int fallocate64(int fd, int mode, off64_t offset, off64_t bytes)
 /* Returns the error, leaves errno alone. */
 static int posix_allocate(int fd, off64_t offset, off64_t bytes)
 {
-    struct ring_record *record = op_begin(fd, TRACE_FALLOCATE, TRACE_API_SYNC, (uint64_t)offset,
-                                          (uint64_t)bytes);
+    struct ring_record *record =
+        op_begin(fd, TRACE_FALLOCATE, TRACE_API_SYNC, (uint64_t)offset, (uint64_t)bytes);
     int err = REAL(posix_fallocate64)(fd, offset, bytes);
 
     if (record)
@@ -187,7 +189,8 @@ static int advise(int fd, off64_t offset, off64_t bytes, int advice)
     int err;
 
     if (advice == POSIX_FADV_WILLNEED)
-        record = op_begin(fd, TRACE_READAHEAD, TRACE_API_SYNC, (uint64_t)offset, (uint64_t)bytes);
+        record =
+            op_begin(fd, TRACE_READAHEAD, TRACE_API_SYNC, (uint64_t)offset, (uint64_t)bytes);
     err = REAL(posix_fadvise64)(fd, offset, bytes, advice);
     if (record)
         op_end_at(record, -err, stamp_ns());
@@ -215,7 +218,7 @@ EXPORT ssize_t readahead(int fd, off64_t offset, size_t bytes)
     return result;
 }
 
-/* ---- copies in the kernel ------------------------------------------------------------------- */
+/* ---- copies in the kernel ---------------------------------------------------------------- */
 
 /* File to file is a copy; what goes to or comes from a pipe or socket is a read or write of the
  * file. The offset is the file's that it is an op of: the source's, for a copy. */
@@ -255,8 +258,8 @@ static struct ring_record *copy_begin(struct copy_call *call, const off64_t *in_
     return record;
 }
 
-/* Offsets given by pointer are read after the call: by then the kernel has vouched for them, and
- * moved them on by what was copied. */
+/* Offsets given by pointer are read after the call: by then the kernel has vouched for them,
+ * and moved them on by what was copied. */
 static void copy_end(struct ring_record *record, const struct copy_call *call,
                      const off64_t *in_offset, const off64_t *out_offset, ssize_t got)
 {

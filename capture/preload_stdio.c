@@ -2,9 +2,10 @@
 /*
  * stdio. glibc's own reads and writes are made by calls that no shim sees, so they are derived:
  * what a function moved between the program and the buffer is known from what it returned, what
- * is in the buffer before and after is known from the stream, and the difference went to or came
- * from the kernel. Where it did is the descriptor's position afterwards. How it was cut into
- * calls follows from the buffer's size by glibc's rules. All such ops carry TRACE_F_DERIVED.
+ * is in the buffer before and after is known from the stream, and the difference went to or
+ * came from the kernel. Where it did is the descriptor's position afterwards. How it was cut
+ * into calls follows from the buffer's size by glibc's rules. All such ops carry
+ * TRACE_F_DERIVED.
  */
 #include "capture/preload_stdio.h"
 
@@ -125,8 +126,8 @@ static void emit_writes(const struct stdio_call *call, size_t moved, size_t prod
 }
 
 /* moved bytes have been read for a function that wanted so many past the buffer. The end of the
- * file is seen by a read of nothing: requests that fill a buffer ask again each time, smaller ones
- * do not once the stream knows. */
+ * file is seen by a read of nothing: requests that fill a buffer ask again each time, smaller
+ * ones do not once the stream knows. */
 static void emit_reads(const struct stdio_call *call, size_t moved, size_t wanted,
                        uint64_t position)
 {
@@ -192,8 +193,8 @@ void stdio_end_seek(struct stdio_call *call, uint64_t position_before)
     call->end_ns = stamp_ns();
     if (call->pending > 0 && pending_of(file) == 0)
         emit(call, TRACE_WRITE, position_before, call->pending, (int64_t)call->pending);
-    /* glibc reads the block that it has sought into, unless that is in the buffer; only as far as
-     * the place sought when the buffer was empty. */
+    /* glibc reads the block that it has sought into, unless that is in the buffer; only as far
+     * as the place sought when the buffer was empty. */
     else if (position != position_before && block > 0 && position != TRACE_UNKNOWN_U64)
         emit(call, TRACE_READ, position - block, call->empty ? block : buffer_of(file),
              (int64_t)block);

@@ -31,9 +31,9 @@ void stdio_release(struct stdio_call *call);
     struct stdio_call name __attribute__((cleanup(stdio_release))) = {.file = NULL};           \
     stdio_begin(&name, stream)
 
-/* The function put produced bytes into the stream, or took consumed out of it of the wanted that
- * were asked for. whole: larger requests go past the buffer in one call (fread, fwrite). errno
- * is kept. */
+/* The function put produced bytes into the stream, or took consumed out of it of the wanted
+ * that were asked for. whole: larger requests go past the buffer in one call (fread, fwrite).
+ * errno is kept. */
 void stdio_end(struct stdio_call *call, size_t produced, size_t consumed, size_t wanted,
                bool whole);
 /* The descriptor's position; and the end of a function that seeks, with that from before it. */

@@ -12,7 +12,8 @@ DEFINE_REAL(getdelim);
 
 /* What programs built with _FORTIFY_SOURCE, C99 scanf or inline getc call instead. */
 EXPORT size_t __fread_chk(void *to, size_t room, size_t size, size_t count, FILE *file);
-EXPORT size_t __fread_unlocked_chk(void *to, size_t room, size_t size, size_t count, FILE *file);
+EXPORT size_t __fread_unlocked_chk(void *to, size_t room, size_t size, size_t count,
+                                   FILE *file);
 EXPORT char *__fgets_chk(char *to, size_t room, int count, FILE *file);
 EXPORT char *__fgets_unlocked_chk(char *to, size_t room, int count, FILE *file);
 EXPORT int __isoc99_fscanf(FILE *file, const char *format, ...);
@@ -194,7 +195,8 @@ static size_t scan_consumed(const struct stdio_call *call, uint64_t before)
                       ? (size_t)(file->_IO_read_end - file->_IO_read_ptr)
                       : 0;
 
-    if (before == TRACE_UNKNOWN_U64 || after < before || after - before + call->available < left)
+    if (before == TRACE_UNKNOWN_U64 || after < before ||
+        after - before + call->available < left)
         return 0;
     return (size_t)(after - before) + call->available - left;
 }

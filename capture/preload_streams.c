@@ -17,7 +17,7 @@ DEFINE_REAL(fseeko64);
 DEFINE_REAL(rewind);
 DEFINE_REAL(fsetpos64);
 
-/* ---- open and close ---------------------------------------------------------------------------- */
+/* ---- open and close ---------------------------------------------------------------------- */
 
 /* The flags that fopen opens with; -1 for a mode it refuses. */
 static int flags_of_mode(const char *mode)
@@ -150,7 +150,7 @@ EXPORT FILE *tmpfile64(void)
     return temp_stream();
 }
 
-/* ---- flushing -------------------------------------------------------------------------------------- */
+/* ---- flushing ---------------------------------------------------------------------------- */
 
 /* Every open stream: glibc's list, which has been its ABI since 2.0. */
 static FILE *all_streams(void)
@@ -186,7 +186,7 @@ static void __attribute__((destructor)) streams_at_exit(void)
         stdio_flushing(at, true);
 }
 
-/* ---- seeking -------------------------------------------------------------------------------------------------- */
+/* ---- seeking ----------------------------------------------------------------------------- */
 
 static int seek(FILE *file, off64_t offset, int whence)
 {

@@ -33,7 +33,8 @@ static void mark_append(struct ring_record *record, int fd)
 
 EXPORT ssize_t read(int fd, void *buffer, size_t bytes)
 {
-    struct ring_record *record = op_begin(fd, TRACE_READ, TRACE_API_SYNC, TRACE_UNKNOWN_U64, bytes);
+    struct ring_record *record =
+        op_begin(fd, TRACE_READ, TRACE_API_SYNC, TRACE_UNKNOWN_U64, bytes);
     ssize_t got = REAL(read)(fd, buffer, bytes);
 
     if (record)
@@ -43,7 +44,8 @@ EXPORT ssize_t read(int fd, void *buffer, size_t bytes)
 
 EXPORT ssize_t __read_chk(int fd, void *buffer, size_t bytes, size_t room)
 {
-    struct ring_record *record = op_begin(fd, TRACE_READ, TRACE_API_SYNC, TRACE_UNKNOWN_U64, bytes);
+    struct ring_record *record =
+        op_begin(fd, TRACE_READ, TRACE_API_SYNC, TRACE_UNKNOWN_U64, bytes);
     ssize_t got = REAL(__read_chk)(fd, buffer, bytes, room);
 
     if (record)
@@ -149,8 +151,8 @@ EXPORT ssize_t pwrite64(int fd, const void *buffer, size_t bytes, off64_t offset
     return write_at(fd, buffer, bytes, offset);
 }
 
-/* The vector may be anywhere, so it is read only after a call that the kernel did not find fault
- * with. */
+/* The vector may be anywhere, so it is read only after a call that the kernel did not find
+ * fault with. */
 static uint64_t vector_bytes(const struct iovec *vector, int count, ssize_t got)
 {
     uint64_t bytes = 0;
@@ -285,13 +287,14 @@ EXPORT ssize_t preadv2(int fd, const struct iovec *vector, int count, off_t offs
     return readv_flags(fd, vector, count, offset, rwf);
 }
 
-EXPORT ssize_t preadv64v2(int fd, const struct iovec *vector, int count, off64_t offset, int rwf)
+EXPORT ssize_t preadv64v2(int fd, const struct iovec *vector, int count, off64_t offset,
+                          int rwf)
 {
     return readv_flags(fd, vector, count, offset, rwf);
 }
 
-static inline ssize_t writev_flags(int fd, const struct iovec *vector, int count, off64_t offset,
-                                   int rwf)
+static inline ssize_t writev_flags(int fd, const struct iovec *vector, int count,
+                                   off64_t offset, int rwf)
 {
     struct ring_record *record =
         op_begin(fd, TRACE_WRITE, TRACE_API_VECTORED, (uint64_t)offset, 0);
@@ -315,7 +318,8 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *vector, int count, off_t off
     return writev_flags(fd, vector, count, offset, rwf);
 }
 
-EXPORT ssize_t pwritev64v2(int fd, const struct iovec *vector, int count, off64_t offset, int rwf)
+EXPORT ssize_t pwritev64v2(int fd, const struct iovec *vector, int count, off64_t offset,
+                           int rwf)
 {
     return writev_flags(fd, vector, count, offset, rwf);
 }

@@ -54,7 +54,9 @@ static bool wrapped(long number, const long word[6], long *ret_result)
     switch (number) {
 #ifdef SYS_open
     case SYS_dup2: *ret_result = dup2(fd, (int)word[1]); break;
-    case SYS_open: *ret_result = open((const char *)word[0], (int)word[1], (mode_t)word[2]); break;
+    case SYS_open:
+        *ret_result = open((const char *)word[0], (int)word[1], (mode_t)word[2]);
+        break;
     case SYS_unlink: *ret_result = unlink((const char *)word[0]); break;
     case SYS_rename: *ret_result = rename((const char *)word[0], (const char *)word[1]); break;
 #endif

@@ -12,11 +12,11 @@
 #define FILES_MAX 65536u
 
 /* Newer than some headers: */
-#define SETUP_NO_SQARRAY         (1u << 16)
-#define ENTER_REGISTERED_RING    (1u << 4)
-#define REGISTER_RING_FDS        20u
-#define UNREGISTER_RING_FDS      21u
-#define REGISTER_USE_REGISTERED  (1u << 31)
+#define SETUP_NO_SQARRAY        (1u << 16)
+#define ENTER_REGISTERED_RING   (1u << 4)
+#define REGISTER_RING_FDS       20u
+#define UNREGISTER_RING_FDS     21u
+#define REGISTER_USE_REGISTERED (1u << 31)
 
 static struct uring rings[RINGS];
 static struct io_uring_offsets {
@@ -136,7 +136,9 @@ static void account(struct uring *ring)
     uring_look(ring);
     unseen = ring->offsets ? *ring->memory.sq_tail - ring->submitted : 0;
     if (unseen)
-        shim_unseen("io_uring ops handed over by the program's own system calls; bpf would see them", unseen);
+        shim_unseen(
+            "io_uring ops handed over by the program's own system calls; bpf would see them",
+            unseen);
     ring->submitted += unseen;
 }
 
@@ -333,7 +335,8 @@ static void look_at_submissions(struct uring *ring, uint32_t to_submit)
      * named before. */
     if (ring->setup_flags & IORING_SETUP_SQPOLL || (int32_t)(tail - end) < 0)
         end = tail;
-    if (ring->setup_flags & IORING_SETUP_SQPOLL && tail - ring->submitted > *memory->sq_mask + 1) {
+    if (ring->setup_flags & IORING_SETUP_SQPOLL &&
+        tail - ring->submitted > *memory->sq_mask + 1) {
         shim_unseen("io_uring ops handed over without a call; bpf would see them",
                     tail - ring->submitted - *memory->sq_mask - 1);
         ring->submitted = tail - *memory->sq_mask - 1;
@@ -391,8 +394,8 @@ static struct uring *find_registered(int number)
     return NULL;
 }
 
-long uring_call_enter(int fd, uint32_t to_submit, uint32_t min, uint32_t flags, const void *extra,
-                      size_t extra_bytes)
+long uring_call_enter(int fd, uint32_t to_submit, uint32_t min, uint32_t flags,
+                      const void *extra, size_t extra_bytes)
 {
     struct uring *ring = NULL;
     long result;
@@ -415,8 +418,8 @@ static void note_ring_numbers(const struct io_uring_rsrc_update *updates, uint32
                               bool registered)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct uring *ring = registered ? find((int)updates[i].data)
-                                        : find_registered((int)updates[i].offset);
+        struct uring *ring =
+            registered ? find((int)updates[i].data) : find_registered((int)updates[i].offset);
 
         if (ring)
             ring->registered = registered ? (int)updates[i].offset : -1;
@@ -425,8 +428,9 @@ static void note_ring_numbers(const struct io_uring_rsrc_update *updates, uint32
 
 long uring_call_register(int fd, uint32_t code, void *argument, uint32_t count)
 {
-    struct uring *ring =
-        code & REGISTER_USE_REGISTERED ? find_registered(fd) : ring_count ? find(fd) : NULL;
+    struct uring *ring = code & REGISTER_USE_REGISTERED ? find_registered(fd)
+                         : ring_count                   ? find(fd)
+                                                        : NULL;
     long result = RAW(io_uring_register, fd, code, argument, count);
     const struct io_uring_files_update *update = argument;
 

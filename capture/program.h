@@ -10,11 +10,11 @@
 #include <sys/types.h>
 
 enum program_kind {
-    PROGRAM_MISSING,  /* not found, or not readable: nothing is known */
-    PROGRAM_DYNAMIC,  /* fine */
-    PROGRAM_STATIC,   /* no dynamic linker: nothing is preloaded */
-    PROGRAM_SETUID,   /* gains privileges: the dynamic linker ignores LD_PRELOAD */
-    PROGRAM_FOREIGN,  /* another architecture or word size */
+    PROGRAM_MISSING,    /* not found, or not readable: nothing is known */
+    PROGRAM_DYNAMIC,    /* fine */
+    PROGRAM_STATIC,     /* no dynamic linker: nothing is preloaded */
+    PROGRAM_SETUID,     /* gains privileges: the dynamic linker ignores LD_PRELOAD */
+    PROGRAM_FOREIGN,    /* another architecture or word size */
     PROGRAM_OTHER_LIBC, /* a dynamic linker that is not glibc's */
 };
 

@@ -8,13 +8,13 @@
  * its own to the collector's abstract unix socket; then it closes both. So nothing is left in a
  * file system, and no descriptor stays open in the traced program.
  *
- * Nothing here is trusted by the collector: sizes are its own once mapped, positions and lengths
- * are checked. The shim never waits: what does not fit is dropped and counted here.
+ * Nothing here is trusted by the collector: sizes are its own once mapped, positions and
+ * lengths are checked. The shim never waits: what does not fit is dropped and counted here.
  *
- * Thread ring: a header page and slots of struct ring_record. The thread (and signal handlers on
- * it) reserves position p = tail++, fills slot p mod slots, and sets its state to
- * RING_STATE_OPEN(p) before the call that it records and RING_STATE_DONE(p) after. The collector
- * takes slots from head in order.
+ * Thread ring: a header page and slots of struct ring_record. The thread (and signal handlers
+ * on it) reserves position p = tail++, fills slot p mod slots, and sets its state to
+ * RING_STATE_OPEN(p) before the call that it records and RING_STATE_DONE(p) after. The
+ * collector takes slots from head in order.
  *
  * Process area: a header page and a circular byte buffer of struct ring_entry. Any thread
  * reserves bytes by compare-and-swap of tail, fills them, and sets bytes last; the collector
@@ -38,26 +38,29 @@
 #define RING_ENV_CONTENT  2u /* samples of what is written are wanted */
 #define RING_SAMPLE_BYTES 4096u
 
-enum ring_area { RING_PROCESS = 1, RING_THREAD = 2 };
+enum ring_area {
+    RING_PROCESS = 1,
+    RING_THREAD = 2
+};
 
 struct ring_hello {
     uint32_t magic, version;
-    uint32_t area;     /* enum ring_area */
+    uint32_t area;           /* enum ring_area */
     uint32_t pid, tid, ppid; /* as the process sees them */
-    uint64_t image;    /* the same for all areas of a process image, different for all others */
-    uint64_t bytes;    /* of the memfd */
+    uint64_t image; /* the same for all areas of a process image, different for all others */
+    uint64_t bytes; /* of the memfd */
     char comm[16];
 };
 
 struct ring_header {
     uint32_t magic;
-    uint32_t slots; /* thread rings: a power of two */
+    uint32_t slots;  /* thread rings: a power of two */
     uint32_t closed; /* the thread has ended */
     uint32_t pad0;
     uint64_t pad1[6];
     /* The shim's line. */
     uint64_t tail;
-    uint64_t dropped;      /* ops that found the ring full */
+    uint64_t dropped;       /* ops that found the ring full */
     uint64_t dropped_files; /* ops whose file could not be told: process area full */
     uint64_t dropped_early; /* ops of threads that could not get a ring before this one */
     uint64_t pad2[4];
@@ -89,14 +92,14 @@ struct ring_record {
     uint8_t type; /* enum ring_record_type */
 };
 
-#define RING_STATE_OPEN(position) ((uint32_t)(position) * 2 + 1)
-#define RING_STATE_DONE(position) ((uint32_t)(position) * 2 + 2)
+#define RING_STATE_OPEN(position) ((uint32_t)(position)*2 + 1)
+#define RING_STATE_DONE(position) ((uint32_t)(position)*2 + 2)
 
 enum ring_entry_type {
-    RING_PAD = 1,    /* skip */
-    RING_FILE = 2,   /* a file's facts; text is its path */
-    RING_UNSEEN = 3, /* size_bytes events of the kind in text that cannot be given as ops */
-    RING_EXEC = 4,   /* text is about to be executed */
+    RING_PAD = 1,     /* skip */
+    RING_FILE = 2,    /* a file's facts; text is its path */
+    RING_UNSEEN = 3,  /* size_bytes events of the kind in text that cannot be given as ops */
+    RING_EXEC = 4,    /* text is about to be executed */
     RING_CONTENT = 5, /* text is the beginning of a write */
 };
 

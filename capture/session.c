@@ -12,23 +12,16 @@
 
 #include "capture/filter.h"
 #include "capture/keep.h"
+#include "capture/losses.h"
 #include "capture/tapes.h"
 #include "capture/window.h"
 
-#define WINDOW_OPS      65536
-#define WINDOW_NS       INT64_C(250000000) /* ops wait this long for earlier ones */
-#define FLUSH_NS        UINT64_C(500000000) /* a killed capture loses less than a second */
-#define RUN_OPS         256
-#define KEEP_BYTES      (UINT64_C(256) << 20)
-#define NOTES_ROOM      4096
-
-/* A count of events lost or not seen, by kind and CPU. */
-struct loss {
-    char kind[96];
-    int cpu; /* -1 = none */
-    uint64_t count;
-    bool unseen;
-};
+#define WINDOW_OPS 65536
+#define WINDOW_NS  INT64_C(250000000)  /* ops wait this long for earlier ones */
+#define FLUSH_NS   UINT64_C(500000000) /* a killed capture loses less than a second */
+#define RUN_OPS    256
+#define KEEP_BYTES (UINT64_C(256) << 20)
+#define NOTES_ROOM 4096
 
 struct session {
     struct session_conf conf;
@@ -40,8 +33,7 @@ struct session {
     struct keep keep;
     uint64_t start_ns; /* CLOCK_MONOTONIC of tape time 0 */
     uint64_t flushed_ns, rotated_ns;
-    struct loss *losses;
-    size_t loss_count;
+    struct losses losses;
     uint64_t untaped_lost; /* --ring: lost since the last dump */
     struct session_totals totals;
     int failed; /* the tape's write error */
@@ -127,8 +119,8 @@ int session_new(struct session **ret_session, const struct session_conf *conf,
                 struct diag *diag)
 {
     struct session *session = calloc(1, sizeof(*session));
-    struct tapes_conf tapes_conf = {.path = conf->tape, .force = conf->force,
-                                    .anonymise = conf->anonymise};
+    struct tapes_conf tapes_conf = {
+        .path = conf->tape, .force = conf->force, .anonymise = conf->anonymise};
     int err;
 
     if (!session)
@@ -136,6 +128,7 @@ int session_new(struct session **ret_session, const struct session_conf *conf,
     session->conf = *conf;
     session->diag = diag;
     tables_init(&session->tables);
+    losses_init(&session->losses);
     keep_init(&session->keep, conf->keep_ns, conf->keep_bytes ? conf->keep_bytes : KEEP_BYTES);
     session->start_ns = session->flushed_ns = session->rotated_ns = clock_ns(CLOCK_MONOTONIC);
     tapes_conf.tables = &session->tables;
@@ -170,7 +163,7 @@ void session_free(struct session *session)
     window_release(&session->window);
     keep_release(&session->keep);
     tables_release(&session->tables);
-    free(session->losses);
+    losses_release(&session->losses);
     free(session);
 }
 
@@ -203,7 +196,8 @@ int session_file(struct session *session, const struct trace_file *facts, uint32
 int session_stream(struct session *session, uint32_t pid, uint32_t tid, uint32_t ppid,
                    const char *comm, uint32_t *ret_stream)
 {
-    struct trace_stream facts = {.pid = pid, .tid = tid, .ppid = ppid, .comm = comm ? comm : ""};
+    struct trace_stream facts = {
+        .pid = pid, .tid = tid, .ppid = ppid, .comm = comm ? comm : ""};
     int err = tables_stream(&session->tables, &facts, ret_stream);
 
     return err ? diag_errno(session->diag, err, "%s: stream table", session->conf.tape) : 0;
@@ -285,30 +279,6 @@ int session_op(struct session *session, const struct trace_op *op)
     return 0;
 }
 
-static void session_count(struct session *session, const char *kind, int cpu, uint64_t count,
-                          bool unseen)
-{
-    struct loss *grown;
-
-    for (size_t i = 0; i < session->loss_count; i++) {
-        struct loss *loss = &session->losses[i];
-
-        if (loss->cpu == cpu && loss->unseen == unseen && !strcmp(loss->kind, kind)) {
-            loss->count += count;
-            return;
-        }
-    }
-    grown = realloc(session->losses, (session->loss_count + 1) * sizeof(*grown));
-    if (!grown)
-        return; /* the total still has them */
-    session->losses = grown;
-    grown += session->loss_count++;
-    snprintf(grown->kind, sizeof(grown->kind), "%s", kind);
-    grown->cpu = cpu;
-    grown->count = count;
-    grown->unseen = unseen;
-}
-
 void session_lost(struct session *session, const char *kind, int cpu, uint64_t count)
 {
     int err;
@@ -316,7 +286,7 @@ void session_lost(struct session *session, const char *kind, int cpu, uint64_t c
     if (count == 0)
         return;
     session->totals.lost += count;
-    session_count(session, kind, cpu, count, false);
+    losses_add(&session->losses, kind, cpu, count, false);
     if (!tapes_is_open(session->tapes)) {
         session->untaped_lost += count;
     } else if (!session->failed) {
@@ -331,7 +301,7 @@ void session_unseen(struct session *session, const char *kind, uint64_t count)
     if (count == 0)
         return;
     session->totals.unseen += count;
-    session_count(session, kind, -1, count, true);
+    losses_add(&session->losses, kind, -1, count, true);
 }
 
 void session_note(struct session *session, const char *format, ...)
@@ -345,8 +315,8 @@ void session_note(struct session *session, const char *format, ...)
     va_end(arguments);
     diag_note(session->diag, "%s", text);
     if (used + strlen(text) + 2 < sizeof(session->notes))
-        snprintf(session->notes + used, sizeof(session->notes) - used, "%s%s",
-                 used ? "\n" : "", text);
+        snprintf(session->notes + used, sizeof(session->notes) - used, "%s%s", used ? "\n" : "",
+                 text);
 }
 
 const struct capture_scope *session_scope(const struct session *session)
@@ -371,7 +341,7 @@ void session_content(struct session *session, const void *bytes, size_t count)
     session->totals.compressed_bytes += packed_bytes < count ? packed_bytes : count;
 }
 
-/* ---- what the program calls ---------------------------------------------------------------- */
+/* ---- what the program calls -------------------------------------------------------------- */
 
 static void session_stamp(struct session *session, uint64_t now_ns)
 {
@@ -396,8 +366,8 @@ static int session_write_losses(struct session *session)
 {
     int err = 0;
 
-    for (size_t i = 0; i < session->loss_count && !err; i++) {
-        const struct loss *loss = &session->losses[i];
+    for (size_t i = 0; i < session->losses.count && !err; i++) {
+        const struct loss *loss = &session->losses.items[i];
         char key[128], value[32];
 
         if (!loss->unseen && loss->cpu < 0)
@@ -427,8 +397,9 @@ static int session_end_tape(struct session *session, const char *end)
 static int session_rotate(struct session *session, uint64_t now_ns)
 {
     const struct session_conf *conf = &session->conf;
-    bool due = (conf->rotate_bytes && tapes_current_bytes(session->tapes) >= conf->rotate_bytes) ||
-               (conf->rotate_ns && now_ns - session->rotated_ns >= conf->rotate_ns);
+    bool due =
+        (conf->rotate_bytes && tapes_current_bytes(session->tapes) >= conf->rotate_bytes) ||
+        (conf->rotate_ns && now_ns - session->rotated_ns >= conf->rotate_ns);
     int err;
 
     if (!due)
@@ -528,22 +499,7 @@ void session_each_loss(const struct session *session,
                                     bool unseen),
                        void *context)
 {
-    for (size_t i = 0; i < session->loss_count; i++) {
-        const struct loss *loss = &session->losses[i];
-        uint64_t count = 0;
-        bool first = true;
-
-        for (size_t j = 0; j < session->loss_count; j++) {
-            const struct loss *other = &session->losses[j];
-
-            if (other->unseen != loss->unseen || strcmp(other->kind, loss->kind))
-                continue;
-            first &= j >= i;
-            count += other->count;
-        }
-        if (first)
-            each(context, loss->kind, count, loss->unseen);
-    }
+    losses_each(&session->losses, each, context);
 }
 
 const char *session_tape_name(const struct session *session)

@@ -18,28 +18,28 @@
 #include "capture/recorder.h"
 
 struct session_conf {
-    const char *tape;         /* path, or "-" */
-    bool force;               /* overwrite */
+    const char *tape; /* path, or "-" */
+    bool force;       /* overwrite */
     struct capture_scope scope;
-    const char *recorder;     /* its name, for the tape's metadata */
+    const char *recorder;       /* its name, for the tape's metadata */
     const char *const *filters; /* see filter.h; all must let an op pass */
     size_t filter_count;
-    uint64_t max_bytes;       /* stop when the tape has grown to this; 0 = never */
-    uint64_t rotate_bytes;    /* next tape when one has grown to this; 0 = never */
-    uint64_t rotate_ns;       /* next tape after this long; 0 = never */
-    uint64_t keep_ns;         /* --ring: keep the last of this in memory until session_dump */
-    uint64_t keep_bytes;      /* memory for that; 0 = 256 MiB */
-    bool anonymise;           /* names are replaced by keyed hashes; the key is never stored */
+    uint64_t max_bytes;    /* stop when the tape has grown to this; 0 = never */
+    uint64_t rotate_bytes; /* next tape when one has grown to this; 0 = never */
+    uint64_t rotate_ns;    /* next tape after this long; 0 = never */
+    uint64_t keep_ns;      /* --ring: keep the last of this in memory until session_dump */
+    uint64_t keep_bytes;   /* memory for that; 0 = 256 MiB */
+    bool anonymise;        /* names are replaced by keyed hashes; the key is never stored */
 };
 
 struct session_totals {
-    uint64_t ops;       /* passed the filters */
-    uint64_t bytes;     /* of reads and writes among them */
-    uint64_t filtered;  /* ops the filters held back */
+    uint64_t ops;      /* passed the filters */
+    uint64_t bytes;    /* of reads and writes among them */
+    uint64_t filtered; /* ops the filters held back */
     uint64_t lost;
-    uint64_t unseen;    /* I/O known to have happened that could not be given as ops */
-    uint64_t tape_bytes; /* of all tapes */
-    unsigned int tapes; /* written so far */
+    uint64_t unseen;           /* I/O known to have happened that could not be given as ops */
+    uint64_t tape_bytes;       /* of all tapes */
+    unsigned int tapes;        /* written so far */
     uint64_t sampled_bytes;    /* --content: of writes looked at */
     uint64_t compressed_bytes; /* and what is left of them */
 };
@@ -47,8 +47,9 @@ struct session_totals {
 /* Opens the tape (except with keep_ns). The conf's strings must outlive the session. */
 int session_new(struct session **ret_session, const struct session_conf *conf,
                 struct diag *diag) TRACE_MUST_CHECK;
-/* Writes out what is due: at most half a second of ops stays in memory. now_ns: CLOCK_MONOTONIC.
- * 0, or 1 when max_bytes has been reached, or the write error (described once). */
+/* Writes out what is due: at most half a second of ops stays in memory. now_ns:
+ * CLOCK_MONOTONIC. 0, or 1 when max_bytes has been reached, or the write error (described
+ * once). */
 int session_tick(struct session *session, uint64_t now_ns) TRACE_MUST_CHECK;
 /* --ring: writes what is kept as a tape of its own (T.tape, then T.1.tape ...). */
 int session_dump(struct session *session, const char *why) TRACE_MUST_CHECK;
@@ -73,6 +74,6 @@ void session_each_loss(const struct session *session,
                                     bool unseen),
                        void *context);
 const char *session_tape_name(const struct session *session); /* the one being written */
-void session_free(struct session *session); /* NULL is fine */
+void session_free(struct session *session);                   /* NULL is fine */
 
 #endif

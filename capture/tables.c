@@ -148,8 +148,7 @@ int tables_file(struct tables *tables, const struct trace_file *facts, uint32_t 
     return 0;
 }
 
-int tables_stream(struct tables *tables, const struct trace_stream *facts,
-                   uint32_t *ret_stream)
+int tables_stream(struct tables *tables, const struct trace_stream *facts, uint32_t *ret_stream)
 {
     struct tables_index *index = &tables->stream_index;
     uint64_t hash = hash_stream(facts);

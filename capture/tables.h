@@ -2,8 +2,9 @@
 /*
  * The files and streams of a capture, each numbered once. One thread.
  *
- * A file is known by (device, inode, path); the facts of its first sight stay. A stream is known
- * by (pid, tid, comm). Entries never move in number; pointers are valid until the next addition.
+ * A file is known by (device, inode, path); the facts of its first sight stay. A stream is
+ * known by (pid, tid, comm). Entries never move in number; pointers are valid until the next
+ * addition.
  */
 #ifndef CAPTURE_TABLES_H
 #define CAPTURE_TABLES_H
@@ -27,9 +28,9 @@ struct tables {
 void tables_init(struct tables *tables);
 void tables_release(struct tables *tables);
 /* The number of the file with these facts, added when it is new. -ENOMEM. */
-int tables_file(struct tables *tables, const struct trace_file *facts, uint32_t *ret_file)
-    TRACE_MUST_CHECK;
+int tables_file(struct tables *tables, const struct trace_file *facts,
+                uint32_t *ret_file) TRACE_MUST_CHECK;
 int tables_stream(struct tables *tables, const struct trace_stream *facts,
-                   uint32_t *ret_stream) TRACE_MUST_CHECK;
+                  uint32_t *ret_stream) TRACE_MUST_CHECK;
 
 #endif

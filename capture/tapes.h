@@ -21,8 +21,8 @@ struct tapes_conf {
     const struct tables *tables; /* numbers in ops are this one's */
 };
 
-int tapes_new(struct tapes **ret_tapes, const struct tapes_conf *conf, struct diag *diag)
-    TRACE_MUST_CHECK;
+int tapes_new(struct tapes **ret_tapes, const struct tapes_conf *conf,
+              struct diag *diag) TRACE_MUST_CHECK;
 /* Opens the next tape. -EEXIST without force; the diag says it. */
 int tapes_open(struct tapes *tapes) TRACE_MUST_CHECK;
 bool tapes_is_open(const struct tapes *tapes);
@@ -41,6 +41,6 @@ uint64_t tapes_bytes(const struct tapes *tapes);         /* of all of them */
 uint64_t tapes_current_bytes(const struct tapes *tapes); /* of the open one */
 unsigned int tapes_count(const struct tapes *tapes);     /* opened so far */
 const char *tapes_name(const struct tapes *tapes);       /* the last one opened */
-void tapes_free(struct tapes *tapes); /* NULL is fine */
+void tapes_free(struct tapes *tapes);                    /* NULL is fine */
 
 #endif

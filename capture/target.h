@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command of `iotape capture -- CMD`: forked first, run only when the recorder is ready, and
- * followed with everything it starts.
+ * The command of `iotape capture -- CMD`: forked first, run only when the recorder is ready,
+ * and followed with everything it starts.
  *
- * The program becomes the reaper of the command's orphans, so that target_reap can tell when the
- * last of them has ended. One thread; one target at a time.
+ * The program becomes the reaper of the command's orphans, so that target_reap can tell when
+ * the last of them has ended. One thread; one target at a time.
  */
 #ifndef CAPTURE_TARGET_H
 #define CAPTURE_TARGET_H
@@ -16,11 +16,11 @@
 #include "traces/diag.h"
 
 struct target {
-    pid_t pid;     /* 0 = not started */
-    int go_fd;     /* written to let it run; -1 afterwards */
-    int error_fd;  /* brings the errno of a failed exec; -1 afterwards */
-    bool ended;    /* the command itself */
-    int status;    /* as waitpid gives it, once ended */
+    pid_t pid;      /* 0 = not started */
+    int go_fd;      /* written to let it run; -1 afterwards */
+    int error_fd;   /* brings the errno of a failed exec; -1 afterwards */
+    bool ended;     /* the command itself */
+    int status;     /* as waitpid gives it, once ended */
     bool all_ended; /* and all its descendants */
 };
 

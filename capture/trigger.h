@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * --trigger CMD: a shell command that is started again and again; each time it exits with 0 the
- * ring is to be written. After that it rests for the ring's span, so that a condition that stays
- * true writes each moment once; after a failure it rests for a second. One thread.
+ * ring is to be written. After that it rests for the ring's span, so that a condition that
+ * stays true writes each moment once; after a failure it rests for a second. One thread.
  */
 #ifndef CAPTURE_TRIGGER_H
 #define CAPTURE_TRIGGER_H
@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 struct trigger {
-    const char *command; /* NULL: there is none, and everything below does nothing */
-    pid_t pid;           /* 0 = not running */
+    const char *command;    /* NULL: there is none, and everything below does nothing */
+    pid_t pid;              /* 0 = not running */
     uint64_t rest_ns;       /* after it has fired */
     uint64_t not_before_ns; /* when it may be started again */
     uint64_t rest_due_ns;   /* it has ended and is to rest so long; 0 = no */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bounded window that puts ops into issue order: recorders deliver an op when it has completed,
- * and thread by thread. One thread. Ops of equal time leave in the order of their ref where they have one, then
- * in the order they came.
+ * A bounded window that puts ops into issue order: recorders deliver an op when it has
+ * completed, and thread by thread. One thread. Ops of equal time leave in the order of their
+ * ref where they have one, then in the order they came.
  */
 #ifndef CAPTURE_WINDOW_H
 #define CAPTURE_WINDOW_H

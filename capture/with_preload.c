@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The preload recorder: starts the command with the shim in it and takes what its rings hold. */
+/* The preload recorder: starts the command with the shim in it and takes what its rings hold.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,10 +20,10 @@
 #include "capture/ring.h"
 #include "capture/session.h"
 
-#define SHIM_NAME  "libiotape-preload.so"
-#define LOOK_MS    4 /* a ring of 16384 records at 200,000 ops/s is full after 80 */
-#define EVENTS     64
-#define BACKLOG    4096
+#define SHIM_NAME "libiotape-preload.so"
+#define LOOK_MS   4 /* a ring of 16384 records at 200,000 ops/s is full after 80 */
+#define EVENTS    64
+#define BACKLOG   4096
 
 struct preload {
     struct session *session;
@@ -35,7 +36,7 @@ struct preload {
     char env[128];
 };
 
-/* ---- where the shim is ------------------------------------------------------------------------ */
+/* ---- where the shim is ------------------------------------------------------------------- */
 
 /* Beside the program (a build folder), or in ../lib/iotape (installed). */
 static int find_shim(char *path, size_t room)
@@ -67,8 +68,8 @@ static int preload_probe(char *reason, size_t reason_size, char *fix, size_t fix
     int err = find_shim(path, sizeof(path));
 
     if (err) {
-        snprintf(reason, reason_size, "%s is neither beside iotape-capture nor in ../lib/iotape",
-                 SHIM_NAME);
+        snprintf(reason, reason_size,
+                 "%s is neither beside iotape-capture nor in ../lib/iotape", SHIM_NAME);
         snprintf(fix, fix_size, "build it with make, or install it with make install");
         return err;
     }
@@ -87,16 +88,19 @@ static int preload_accepts(const struct capture_scope *scope, struct diag *diag)
     const char *obstacle;
 
     if (!scope->command)
-        return diag_set(diag, -EINVAL, "recorder preload records only a command that it starts "
-                                       "(-- CMD); bpf can attach to what runs already");
+        return diag_set(diag, -EINVAL,
+                        "recorder preload records only a command that it starts "
+                        "(-- CMD); bpf can attach to what runs already");
     obstacle = program_obstacle(program_look(scope->command[0], 0, path, sizeof(path)));
     if (obstacle)
-        return diag_set(diag, -EOPNOTSUPP, "recorder preload cannot see into %s: it is %s; "
-                                           "recorder bpf can", path, obstacle);
+        return diag_set(diag, -EOPNOTSUPP,
+                        "recorder preload cannot see into %s: it is %s; "
+                        "recorder bpf can",
+                        path, obstacle);
     return 0;
 }
 
-/* ---- open and close ---------------------------------------------------------------------------- */
+/* ---- open and close ---------------------------------------------------------------------- */
 
 static void preload_close(void *state)
 {
@@ -136,7 +140,9 @@ static int preload_listen(struct preload *preload)
     length = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "iotape-%016llx",
                       (unsigned long long)nonce);
     snprintf(preload->env, sizeof(preload->env), "%s:%llu:%u", address.sun_path + 1,
-             (unsigned long long)ring_bytes, (scope->all_fds ? RING_ENV_ALL_FDS : 0u) | (scope->content ? RING_ENV_CONTENT : 0u));
+             (unsigned long long)ring_bytes,
+             (scope->all_fds ? RING_ENV_ALL_FDS : 0u) |
+                 (scope->content ? RING_ENV_CONTENT : 0u));
     preload->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     preload->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (preload->listen_fd < 0 || preload->epoll_fd < 0 ||
@@ -184,7 +190,7 @@ static int preload_child(void *state)
     return 0;
 }
 
-/* ---- hellos --------------------------------------------------------------------------------------- */
+/* ---- hellos ------------------------------------------------------------------------------ */
 
 static struct image *find_image(struct preload *preload, uint64_t id)
 {
@@ -228,7 +234,9 @@ static int receive_hello(int sock, struct ring_hello *hello, int *ret_memfd)
         char room[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec data = {hello, sizeof(*hello)};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
                              .msg_controllen = sizeof(control)};
     struct cmsghdr *part;
     ssize_t got = recvmsg(sock, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
@@ -267,8 +275,8 @@ static void take_hello(struct preload *preload, const struct ring_hello *hello, 
     }
 }
 
-/* False while the message is still on its way: the shim connects and sends in two calls, and may
- * be kept from the second for as long as the machine likes. */
+/* False while the message is still on its way: the shim connects and sends in two calls, and
+ * may be kept from the second for as long as the machine likes. */
 static bool hear_caller(struct preload *preload, int sock)
 {
     struct ring_hello hello;
@@ -293,7 +301,8 @@ static int accept_all(struct preload *preload)
     size_t kept = 0;
     int sock;
 
-    while ((sock = accept4(preload->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+    while ((sock = accept4(preload->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >=
+           0) {
         if (preload->caller_count == preload->caller_room) {
             size_t room = preload->caller_room ? preload->caller_room * 2 : 64;
             int *callers = realloc(preload->callers, room * sizeof(*callers));
@@ -317,7 +326,7 @@ static int accept_all(struct preload *preload)
     return 0;
 }
 
-/* ---- polling ----------------------------------------------------------------------------------------- */
+/* ---- polling ----------------------------------------------------------------------------- */
 
 static uint64_t now_ns(void)
 {
@@ -398,11 +407,12 @@ static int preload_stop(void *state)
 const struct recorder recorder_preload = {
     .name = "preload",
     .summary = "a shim in the program's own process (LD_PRELOAD); needs no rights",
-    .help = "Sees what dynamically linked programs do through libc and libaio: read, write and "
-            "their vectored and positioned forms, libaio, POSIX aio, stdio, open, close, fsync, "
-            "fallocate, rename and the like, through fork, exec and threads. stdio's own reads "
-            "and writes are derived from its buffers and marked so. Mappings are noted, what is "
-            "loaded and stored through them is not seen.",
+    .help =
+        "Sees what dynamically linked programs do through libc and libaio: read, write and "
+        "their vectored and positioned forms, libaio, POSIX aio, stdio, open, close, fsync, "
+        "fallocate, rename and the like, through fork, exec and threads. stdio's own reads "
+        "and writes are derived from its buffers and marked so. Mappings are noted, what is "
+        "loaded and stored through them is not seen.",
     .issue_seen = {[TRACE_API_SYNC] = SEES_EXACT,
                    [TRACE_API_VECTORED] = SEES_EXACT,
                    [TRACE_API_LIBAIO] = SEES_EXACT,

@@ -167,7 +167,7 @@ static void do_handreap(const char *path)
     struct {
         unsigned int id, nr, head, tail, magic, compat, incompat, header_bytes;
         struct io_event events[];
-    } *ring;
+    } * ring;
     int fd = with_data(path, sizeof(buffer), O_RDONLY);
     struct iocb block, *list[1] = {&block};
     io_context_t context = 0;
@@ -269,8 +269,8 @@ static void *read_some(void *context)
     char bytes[64];
 
     for (int i = 0; i < 200; i++)
-        if (pread(reader->fd, bytes, (size_t)(reader->number + 1),
-                  reader->number * 4096 + i) != reader->number + 1)
+        if (pread(reader->fd, bytes, (size_t)(reader->number + 1), reader->number * 4096 + i) !=
+            reader->number + 1)
             die("pread");
     return NULL;
 }
@@ -436,7 +436,8 @@ static void do_copy(const char *path)
     free(other);
 }
 
-/* io_uring by hand, through syscall() and mmap(): batches of 1 to 32, a registered file, links. */
+/* io_uring by hand, through syscall() and mmap(): batches of 1 to 32, a registered file, links.
+ */
 static struct {
     int fd;
     unsigned int *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_tail, *cq_mask;
@@ -528,10 +529,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(const char *path);
-    } modes[] = {{"sync", do_sync}, {"vectored", do_vectored}, {"libaio", do_libaio},
+    } modes[] = {{"sync", do_sync},         {"vectored", do_vectored}, {"libaio", do_libaio},
                  {"handreap", do_handreap}, {"posixaio", do_posixaio}, {"stdio", do_stdio},
-                 {"threads", do_threads}, {"forks", do_forks}, {"append", do_append},
-                 {"closeall", do_closeall}, {"signals", do_signals}, {"copy", do_copy},
+                 {"threads", do_threads},   {"forks", do_forks},       {"append", do_append},
+                 {"closeall", do_closeall}, {"signals", do_signals},   {"copy", do_copy},
                  {"uring", do_uring}};
     static char truth_buffer[1 << 21];
 

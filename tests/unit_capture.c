@@ -73,8 +73,9 @@ static void pending_meets(void **state)
     for (uint64_t id = 1; id <= 5000; id++) {
         op = op_at((int64_t)id * 10);
         if (id % 3 == 0)
-            assert_int_equal(pending_done(&pending, id, id * 10 + 4, 512,
-                                          TRACE_COMPLETION_UPPER, &whole), 0);
+            assert_int_equal(
+                pending_done(&pending, id, id * 10 + 4, 512, TRACE_COMPLETION_UPPER, &whole),
+                0);
         else
             assert_int_equal(pending_issue(&pending, id, &op, &whole), 0);
     }
@@ -85,8 +86,9 @@ static void pending_meets(void **state)
         if (id % 3 == 0)
             assert_int_equal(pending_issue(&pending, id, &op, &whole), 1);
         else
-            assert_int_equal(pending_done(&pending, id, id * 10 + 4, 512,
-                                          TRACE_COMPLETION_UPPER, &whole), 1);
+            assert_int_equal(
+                pending_done(&pending, id, id * 10 + 4, 512, TRACE_COMPLETION_UPPER, &whole),
+                1);
         assert_int_equal(whole.issue_ns, (int64_t)id * 10);
         assert_int_equal(whole.latency_ns, 4);
         assert_int_equal(whole.result, 512);
@@ -186,9 +188,9 @@ static bool passes(const char *condition, unsigned int kind, uint64_t length, co
 
 static void filter_conditions(void **state)
 {
-    static const char *const bad[] = {"", "path", "path=", "op=reed", "op=read,", "size", "size>",
-                                      "size>=x", "size!4", "size!=4", "colour=red", "op", "!=x",
-                                      "size<0", "path>x"};
+    static const char *const bad[] = {"",           "path",  "path=",   "op=reed", "op=read,",
+                                      "size",       "size>", "size>=x", "size!4",  "size!=4",
+                                      "colour=red", "op",    "!=x",     "size<0",  "path>x"};
     static const char *const both[] = {"op=read", "path!=*.tmp"};
     struct filter *filter;
     struct trace_op op = op_at(0);
@@ -258,9 +260,12 @@ static void programs_are_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(window_orders),      cmocka_unit_test(pending_meets),
-        cmocka_unit_test(keep_forgets),       cmocka_unit_test(tables_number_once),
-        cmocka_unit_test(filter_conditions),  cmocka_unit_test(names_are_hidden),
+        cmocka_unit_test(window_orders),
+        cmocka_unit_test(pending_meets),
+        cmocka_unit_test(keep_forgets),
+        cmocka_unit_test(tables_number_once),
+        cmocka_unit_test(filter_conditions),
+        cmocka_unit_test(names_are_hidden),
         cmocka_unit_test(programs_are_told_apart),
     };
 

@@ -46,9 +46,14 @@ static void shared_open(struct shared *shared)
     int fd;
 
     memset(shared, 0, sizeof(*shared));
-    shared->hello = (struct ring_hello){.magic = RING_MAGIC, .version = RING_VERSION,
-                                        .pid = 7, .tid = 8, .ppid = 1, .image = 99,
-                                        .bytes = AREA_BYTES, .comm = "program"};
+    shared->hello = (struct ring_hello){.magic = RING_MAGIC,
+                                        .version = RING_VERSION,
+                                        .pid = 7,
+                                        .tid = 8,
+                                        .ppid = 1,
+                                        .image = 99,
+                                        .bytes = AREA_BYTES,
+                                        .comm = "program"};
     assert_int_equal(session_new(&shared->session, &conf, &shared->diag), 0);
     fd = shared_memory(AREA_BYTES, true);
     assert_int_equal(image_new(&shared->image, &shared->hello, getpid(), fd), 0);
@@ -91,7 +96,9 @@ static uint64_t lost_of(const struct shared *shared)
 static void put_file(struct shared *shared, uint32_t number, const char *path)
 {
     char *at = (char *)shared->area + RING_HEADER_BYTES + shared->area->tail % 65536;
-    struct ring_entry entry = {.type = RING_FILE, .number = number, .kind = TRACE_FILE_REGULAR,
+    struct ring_entry entry = {.type = RING_FILE,
+                               .number = number,
+                               .kind = TRACE_FILE_REGULAR,
                                .text_bytes = (uint32_t)strlen(path)};
 
     entry.bytes = (uint32_t)((sizeof(entry) + strlen(path) + 7) & ~(size_t)7);
@@ -106,9 +113,13 @@ static struct ring_record *put_op(struct shared *shared, uint32_t file, bool don
     uint64_t position = shared->ring->tail++;
     struct ring_record *record = &shared->records[position % SLOTS];
 
-    *record = (struct ring_record){.begin_ns = 1000 + position, .end_ns = 1500 + position,
-                                   .length = 10, .result = 10, .file = file,
-                                   .kind = TRACE_READ, .api = TRACE_API_SYNC,
+    *record = (struct ring_record){.begin_ns = 1000 + position,
+                                   .end_ns = 1500 + position,
+                                   .length = 10,
+                                   .result = 10,
+                                   .file = file,
+                                   .kind = TRACE_READ,
+                                   .api = TRACE_API_SYNC,
                                    .completion = TRACE_COMPLETION_EXACT};
     record->state = done ? RING_STATE_DONE(position) : RING_STATE_OPEN(position);
     return record;
@@ -211,10 +222,12 @@ static void survives_nonsense(void **state)
         put_file(&shared, 1, "/a");
         for (int i = 0; i < 100; i++)
             put_op(&shared, 1, true);
-        bytes = (unsigned char *)(round % 2 ? shared.records : (void *)((char *)shared.area + 4096));
+        bytes = (unsigned char *)(round % 2 ? shared.records
+                                            : (void *)((char *)shared.area + 4096));
         for (int i = 0; i < 1 + round % 40; i++) {
             seed = seed * 1103515245u + 12345u;
-            bytes[(seed >> 8) % (round % 2 ? 6400 : 100)] ^= (unsigned char)(1u << (seed >> 28) % 8);
+            bytes[(seed >> 8) % (round % 2 ? 6400 : 100)] ^=
+                (unsigned char)(1u << (seed >> 28) % 8);
         }
         assert_true(image_drain(shared.image, shared.session, 1) >= 0);
         assert_true(image_drain(shared.image, shared.session, 5000000000u) >= 0);

@@ -2,8 +2,8 @@
 /*
  * What recording adds to a call. Run bare and under a recorder, and compare:
  *
- *     capture_cost [FILE [SECONDS]]           cached 4 KiB preads (and reads), as fast as they go
- *     capture_cost FILE SECONDS RATE          preads at RATE a second in all, from two threads,
+ *     capture_cost [FILE [SECONDS]]           cached 4 KiB preads (and reads), as fast as they
+ * go capture_cost FILE SECONDS RATE          preads at RATE a second in all, from two threads,
  *                                             for counting losses
  *
  * Prints key=value: ops, ns_per_op (wall clock, the median of many short runs), cpu_ns_per_op
@@ -61,7 +61,8 @@ static void read_run(int fd, int positioned)
         lseek(fd, 0, SEEK_SET);
     for (unsigned int i = 0; i < RUN_OPS; i++) {
         off_t offset = (off_t)(i % (FILE_BYTES / OP_BYTES)) * OP_BYTES;
-        ssize_t got = positioned ? pread(fd, bytes, OP_BYTES, offset) : read(fd, bytes, OP_BYTES);
+        ssize_t got =
+            positioned ? pread(fd, bytes, OP_BYTES, offset) : read(fd, bytes, OP_BYTES);
 
         if (got == 0 && !positioned)
             lseek(fd, 0, SEEK_SET);
