@@ -37,6 +37,7 @@ NEED := zlib jansson libarchive
 PKG_io_uring := liburing
 PKG_ring := liburing
 PKG_ioloop := liburing
+PKG_unit_ring := liburing
 PKG_libaio   := libaio
 PKG_with_bpf := libbpf
 PKG_with_block := libbpf

@@ -28,7 +28,7 @@
 
 struct uring_conf {
     bool use_files, use_buffers, use_registered;
-    bool defer, coop, async;
+    bool defer, coop, async, vectored;
     bool sqpoll, iopoll;
     uint64_t sqpoll_idle_ns;
     const char *sqpoll_cpu;
@@ -48,6 +48,8 @@ static const struct opt uring_opts[] = {
     {"async", 0, OPT_FLAG, FIELD(async),
      .help = "hand every op to a kernel worker thread "
              "(IOSQE_ASYNC)"},
+    {"vectored", 0, OPT_FLAG, FIELD(vectored),
+     .help = "READV and WRITEV, as kernels before 5.6 need; no registered buffers"},
     {"sqpoll", 0, OPT_FLAG, FIELD(sqpoll),
      .help = "a kernel thread takes submissions without a call; an op counts as issued when it "
              "is published"},
@@ -109,7 +111,7 @@ static void features_report(const struct ring *ring, const struct engine_env *en
     }
 }
 
-static int probe_ops(struct uring_state *state)
+static int probe_ops(struct uring_state *state, const struct uring_conf *conf)
 {
     struct io_uring_probe *probe = calloc(1, sizeof(*probe) + 256 * sizeof(probe->ops[0]));
 
@@ -118,7 +120,7 @@ static int probe_ops(struct uring_state *state)
     /* Came with 5.6, as READ and WRITE did. */
     if (io_uring_register((unsigned int)state->main.fd, IORING_REGISTER_PROBE, probe, 256) >=
         0) {
-        state->has_read = probe->last_op >= IORING_OP_WRITE;
+        state->has_read = !conf->vectored && probe->last_op >= IORING_OP_WRITE;
         state->has_fallocate = probe->last_op >= IORING_OP_FALLOCATE;
         state->has_fadvise = probe->last_op >= IORING_OP_FADVISE;
     }
@@ -367,7 +369,7 @@ static int uring_open(const void *opaque_conf, const struct engine_env *env, voi
     }
     err = open_rings(state, conf);
     if (!err)
-        err = probe_ops(state);
+        err = probe_ops(state, conf);
     if (err)
         goto out;
     if (conf->async)
@@ -381,7 +383,7 @@ static int uring_open(const void *opaque_conf, const struct engine_env *env, voi
     }
     if (conf->use_registered && conf->use_files)
         use_files(state);
-    if (conf->use_registered && conf->use_buffers)
+    if (conf->use_registered && conf->use_buffers && !conf->vectored)
         use_buffers(state);
     err = 0;
     if (conf->sqpoll && !state->fixed_files &&

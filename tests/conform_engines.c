@@ -30,8 +30,9 @@
 #define WAIT       UINT64_MAX
 
 static const char *const variants[] = {
-    "io_uring:register=0", "io_uring:sqpoll=1",       "io_uring:defer=0",
-    "io_uring:async=1",    "io_uring:defer=0,coop=0", "libaio:user-reap=0",
+    "io_uring:register=0",     "io_uring:sqpoll=1",  "io_uring:defer=0",    "io_uring:async=1",
+    "io_uring:defer=0,coop=0", "libaio:user-reap=0", "io_uring:vectored=1", "vsync:join=0",
+    "threads:threads=3",
 };
 
 /* ---- a rig: one engine on one file --------------------------------------------------------
