@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* By so many numbers from the middle the coder is chosen. */
-#define SAMPLE_NUMBERS 4096
+#define SAMPLE_NUMBERS 2048
 #define DICT_MAX       256
 #define DICT_SLOTS     1024
 #define PACKED_BITS_MAX 56
@@ -270,7 +270,7 @@ static double entropy_bits(const uint32_t *counts, size_t symbols, size_t total)
     return bits;
 }
 
-static uint64_t class_cost(const uint64_t *numbers, size_t count)
+static uint64_t class_cost(const uint64_t *numbers, size_t count, double scale)
 {
     uint32_t counts[256] = {0};
     uint64_t below = 0;
@@ -281,7 +281,7 @@ static uint64_t class_cost(const uint64_t *numbers, size_t count)
         counts[class]++;
         below += class_bits(class);
     }
-    return below + (uint64_t)entropy_bits(counts, 256, count) + 512;
+    return (uint64_t)(scale * ((double)below + entropy_bits(counts, 256, count))) + 512;
 }
 
 /* Bits of the list itself: about as many bytes each as the mean step takes. */
@@ -325,6 +325,16 @@ static void choice_offer(struct choice *best, enum number_coder coder, uint64_t 
         *best = (struct choice){.coder = coder, .cost = cost};
 }
 
+uint64_t numbers_estimate(const uint64_t *numbers, size_t count)
+{
+    size_t sample_count = count < SAMPLE_NUMBERS ? count : SAMPLE_NUMBERS;
+
+    if (count == 0)
+        return 0;
+    return class_cost(numbers + (count - sample_count) / 2, sample_count,
+                      (double)count / (double)sample_count);
+}
+
 enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *numbers,
                                  size_t count, uint64_t *ret_cost)
 {
@@ -333,6 +343,7 @@ enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *
     size_t sample_count = count < SAMPLE_NUMBERS ? count : SAMPLE_NUMBERS;
     const uint64_t *sample = numbers + (count - sample_count) / 2;
     uint64_t least = UINT64_MAX, most = 0;
+    double scale;
     bool few;
 
     for (size_t i = 0; i < count; i++) {
@@ -350,14 +361,13 @@ enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *
         *ret_cost = best.cost;
         return best.coder;
     }
+    scale = (double)count / (double)sample_count;
     few = dict_make(writer, numbers, count);
     if (writer->effort == NUMBERS_USUAL) {
-        choice_offer(&best, NUMBER_CLASSES, class_cost(numbers, count));
+        choice_offer(&best, NUMBER_CLASSES, class_cost(sample, sample_count, scale));
         if (few)
             choice_offer(&best, NUMBER_DICT, dict_cost(writer, most - least, count));
     } else {
-        double scale = (double)count / (double)sample_count;
-
         for (enum number_coder coder = NUMBER_VARINT; coder <= NUMBER_DICT; coder++) {
             if (coder == NUMBER_PACKED || (coder == NUMBER_DICT && !few))
                 continue;

@@ -29,6 +29,8 @@ struct numbers_writer; /* scratch memory; one a thread */
 
 struct numbers_writer *numbers_writer_new(struct part_packer *packer, enum numbers_effort effort);
 void numbers_writer_free(struct numbers_writer *writer);
+/* About how many bits the numbers take when no string of them comes again: a quick look. */
+uint64_t numbers_estimate(const uint64_t *numbers, size_t count);
 /* The coder to use, and in *ret_cost about how many bits it takes for all count. */
 enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *numbers,
                                  size_t count, uint64_t *ret_cost);

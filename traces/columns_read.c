@@ -182,6 +182,11 @@ static void residuals_spread(struct columns_reader *reader, size_t count, size_t
         residuals[i] = reader->unknown[i] ? 0 : residuals[--known];
 }
 
+static unsigned int op_slot(enum predict_mode mode, const struct trace_op *op)
+{
+    return predict_slot(mode, op->kind, op->file, op->stream);
+}
+
 static void values_predict(struct columns_reader *reader, struct column *column, size_t count,
                            bool some_unknown)
 {
@@ -204,7 +209,7 @@ static void values_predict(struct columns_reader *reader, struct column *column,
     case PREDICT_SAME_KIND:
     case PREDICT_SAME_STREAM:
         for (size_t i = 0; i < count; i++) {
-            uint64_t *last = &column->ends->end[predict_slot(column->mode, &ops[i])];
+            uint64_t *last = &column->ends->end[op_slot(column->mode, &ops[i])];
 
             /* What an unknown value would be is overwritten, its difference is 0. */
             *last += residuals[i];
@@ -215,7 +220,7 @@ static void values_predict(struct columns_reader *reader, struct column *column,
     case PREDICT_END_STREAM:
     case PREDICT_END_BOTH:
         for (size_t i = 0; i < count; i++) {
-            uint64_t *end = &column->ends->end[predict_slot(column->mode, &ops[i])];
+            uint64_t *end = &column->ends->end[op_slot(column->mode, &ops[i])];
 
             if (some_unknown && reader->unknown[i])
                 continue;

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "traces/block.h"
 #include "traces/column.h"
 #include "traces/columns.h"
 #include "traces/predict.h"
+
+/* Operations turned into columns at once: they stay in the first-level cache meanwhile. */
+#define TILE_OPS 128
 
 struct columns_writer {
     enum numbers_effort effort;
@@ -15,8 +17,18 @@ struct columns_writer {
     struct numbers_writer *numbers;
     struct predict_ends ends;
     struct buf bitmap;
-    uint64_t values[BLOCK_OPS_MAX];
-    uint64_t residuals[BLOCK_OPS_MAX]; /* of the known values only */
+    size_t capacity;                 /* operations that the arrays hold */
+    uint64_t *columns[COLUMN_COUNT]; /* of the block; one allocation */
+    uint64_t differ[COLUMN_COUNT];   /* 0: the column is all absent values */
+    uint64_t *residuals;             /* of the known values of one column */
+};
+
+/* A column being coded. */
+struct column {
+    enum column_id id;
+    const uint64_t *values;
+    size_t count, known;
+    uint64_t unknown; /* the value that means so, when known < count */
 };
 
 struct columns_writer *columns_writer_new(int level, enum numbers_effort effort, bool result)
@@ -43,7 +55,28 @@ void columns_writer_free(struct columns_writer *writer)
     numbers_writer_free(writer->numbers);
     part_packer_free(writer->packer);
     buf_release(&writer->bitmap);
+    free(writer->columns[0]);
+    free(writer->residuals);
     free(writer);
+}
+
+/* ---- operations into columns ---- */
+
+static int columns_room(struct columns_writer *writer, size_t count)
+{
+    if (count <= writer->capacity)
+        return 0;
+    writer->capacity = 0;
+    free(writer->columns[0]);
+    free(writer->residuals);
+    writer->columns[0] = malloc(COLUMN_COUNT * count * sizeof(uint64_t));
+    writer->residuals = malloc(count * sizeof(uint64_t));
+    if (!writer->columns[0] || !writer->residuals)
+        return -ENOMEM;
+    for (unsigned int id = 1; id < COLUMN_COUNT; id++)
+        writer->columns[id] = writer->columns[0] + id * count;
+    writer->capacity = count;
+    return 0;
 }
 
 /* One loop a column, so that each is a plain strided copy. */
@@ -79,109 +112,131 @@ static void column_gather(enum column_id id, const struct trace_op *ops, size_t 
     }
 }
 
-/* Marks which values are unknown; returns how many are known. */
-static size_t unknown_write(struct columns_writer *writer, enum column_id id,
-                            const struct trace_op *ops, size_t count, struct buf *out)
+static void columns_gather(struct columns_writer *writer, const struct trace_op *ops,
+                           size_t count)
 {
-    uint64_t unknown_kinds = 0, known_kinds = 0;
-    uint64_t unknown;
-    size_t known = 0;
-    uint8_t *bits;
+    unsigned int columns = writer->result ? COLUMN_COUNT : COLUMN_DUE;
 
-    if (!column_unknown(id, &unknown)) {
-        buf_u8(out, UNKNOWN_NEVER);
-        return count;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (writer->values[i] == unknown) {
-            unknown_kinds |= 1ull << ops[i].kind;
-        } else {
-            known_kinds |= 1ull << ops[i].kind;
-            known++;
+    memset(writer->differ, 0, sizeof(writer->differ));
+    for (size_t at = 0; at < count; at += TILE_OPS) {
+        size_t now = count - at < TILE_OPS ? count - at : TILE_OPS;
+
+        for (enum column_id id = 0; id < columns; id++) {
+            uint64_t *values = writer->columns[id] + at, absent = column_default(id), differ = 0;
+
+            column_gather(id, ops + at, now, values);
+            for (size_t i = 0; i < now; i++)
+                differ |= values[i] ^ absent;
+            writer->differ[id] |= differ;
         }
     }
-    if (known == count) {
-        buf_u8(out, UNKNOWN_NEVER);
-    } else if (!(unknown_kinds & known_kinds)) {
-        buf_u8(out, UNKNOWN_BY_KIND);
-        buf_varint(out, unknown_kinds);
-    } else {
-        buf_u8(out, UNKNOWN_BITMAP);
-        buf_clear(&writer->bitmap);
-        bits = buf_reserve(&writer->bitmap, (count + 7) / 8);
-        if (!bits) {
-            out->failed = true;
-            return known;
-        }
-        memset(bits, 0, (count + 7) / 8);
-        for (size_t i = 0; i < count; i++)
-            if (writer->values[i] == unknown)
-                bits[i / 8] |= (uint8_t)(1u << i % 8);
-        part_pack(writer->packer, out, bits, (count + 7) / 8, PART_MATCHES);
-    }
-    return known;
 }
 
-static uint64_t companion(enum column_id id, const struct trace_op *op)
+/* ---- one column ---- */
+
+/* Marks which values are unknown and counts those that are known. */
+static void unknown_write(struct columns_writer *writer, struct column *column, struct buf *out)
 {
-    return id == COLUMN_RESULT ? op->length : (uint64_t)op->issue_ns;
+    const uint64_t *values = column->values, *kinds = writer->columns[COLUMN_KIND];
+    uint64_t unknown_kinds = 0, known_kinds = 0;
+    size_t count = column->count, unknowns = 0;
+    uint8_t *bits;
+
+    if (column_unknown(column->id, &column->unknown))
+        for (size_t i = 0; i < count; i++)
+            unknowns += values[i] == column->unknown;
+    column->known = count - unknowns;
+    if (unknowns == 0) {
+        buf_u8(out, UNKNOWN_NEVER);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        *(values[i] == column->unknown ? &unknown_kinds : &known_kinds) |= 1ull << kinds[i];
+    if (!(unknown_kinds & known_kinds)) {
+        buf_u8(out, UNKNOWN_BY_KIND);
+        buf_varint(out, unknown_kinds);
+        return;
+    }
+    buf_u8(out, UNKNOWN_BITMAP);
+    buf_clear(&writer->bitmap);
+    bits = buf_reserve(&writer->bitmap, (count + 7) / 8);
+    if (!bits) {
+        out->failed = true;
+        return;
+    }
+    memset(bits, 0, (count + 7) / 8);
+    for (size_t i = 0; i < count; i++)
+        if (values[i] == column->unknown)
+            bits[i / 8] |= (uint8_t)(1u << i % 8);
+    part_pack(writer->packer, out, bits, (count + 7) / 8,
+              writer->effort == NUMBERS_QUICK ? PART_STORE : PART_MATCHES);
+}
+
+#define EACH_KNOWN                                                                             \
+    for (size_t i = 0; i < column->count; i++)                                                 \
+        if (all || column->values[i] != column->unknown)
+
+/* Differences to predictions that slots hold. */
+static void residuals_slots(struct columns_writer *writer, const struct column *column,
+                            enum predict_mode mode)
+{
+    const uint64_t *kinds = writer->columns[COLUMN_KIND], *files = writer->columns[COLUMN_FILE];
+    const uint64_t *streams = writer->columns[COLUMN_STREAM];
+    const uint64_t *lengths = writer->columns[COLUMN_LENGTH];
+    bool ends = mode <= PREDICT_END_BOTH, all = column->known == column->count;
+    uint64_t *to = writer->residuals;
+
+    memset(&writer->ends, 0, sizeof(writer->ends));
+    EACH_KNOWN {
+        unsigned int slot = predict_slot(mode, (uint32_t)kinds[i], (uint32_t)files[i] - 1,
+                                         (uint32_t)streams[i] - 1);
+        uint64_t *last = &writer->ends.end[slot], value = column->values[i];
+
+        *to++ = value - *last;
+        *last = ends ? value + lengths[i] : value;
+    }
 }
 
 /* Differences of the known values to their predictions, wrapping. */
-static void residuals_make(struct columns_writer *writer, enum column_id id,
-                           enum predict_mode mode, uint64_t start, const struct trace_op *ops,
-                           size_t count)
+static void residuals_make(struct columns_writer *writer, const struct column *column,
+                           enum predict_mode mode, uint64_t start)
 {
-    uint64_t unknown = 0, previous = start, *to = writer->residuals;
-    bool nullable = column_unknown(id, &unknown);
+    const uint64_t *values = column->values, *companions;
+    uint64_t *to = writer->residuals, previous = start;
+    bool all = column->known == column->count;
 
-    if (mode >= PREDICT_END_FILE)
-        memset(&writer->ends, 0, sizeof(writer->ends));
-    for (size_t i = 0; i < count; i++) {
-        uint64_t value = writer->values[i];
-        uint64_t *end;
-
-        if (nullable && value == unknown)
-            continue;
-        switch (mode) {
-        case PREDICT_PREVIOUS:
-            *to++ = value - previous;
-            previous = value;
-            break;
-        case PREDICT_SAME_KIND:
-        case PREDICT_SAME_STREAM:
-            end = &writer->ends.end[predict_slot(mode, &ops[i])];
-            *to++ = value - *end;
-            *end = value;
-            break;
-        case PREDICT_COMPANION: *to++ = value - companion(id, &ops[i]); break;
-        case PREDICT_END_FILE:
-        case PREDICT_END_STREAM:
-        case PREDICT_END_BOTH:
-            end = &writer->ends.end[predict_slot(mode, &ops[i])];
-            *to++ = value - *end;
-            *end = value + ops[i].length;
-            break;
-        default: *to++ = value - start; break;
+    switch (mode) {
+    case PREDICT_START:
+        EACH_KNOWN
+            *to++ = values[i] - start;
+        break;
+    case PREDICT_PREVIOUS:
+        EACH_KNOWN {
+            *to++ = values[i] - previous;
+            previous = values[i];
         }
+        break;
+    case PREDICT_COMPANION:
+        companions = writer->columns[column->id == COLUMN_RESULT ? COLUMN_LENGTH : COLUMN_ISSUE];
+        EACH_KNOWN
+            *to++ = values[i] - companions[i];
+        break;
+    default: residuals_slots(writer, column, mode); break;
     }
 }
 
-static uint64_t start_value(const struct columns_writer *writer, enum column_id id,
-                            enum predict_mode mode, size_t count)
+/* The least value, or the first: from there the differences are small. */
+static uint64_t start_value(const struct column *column, enum predict_mode mode)
 {
-    uint64_t unknown = 0, least = UINT64_MAX;
-    bool nullable = column_unknown(id, &unknown);
+    bool all = column->known == column->count;
+    uint64_t least = UINT64_MAX;
 
     if (mode > PREDICT_PREVIOUS)
         return 0;
-    for (size_t i = 0; i < count; i++) {
-        if (nullable && writer->values[i] == unknown)
-            continue;
+    EACH_KNOWN {
         if (mode == PREDICT_PREVIOUS)
-            return writer->values[i];
-        if (writer->values[i] < least)
-            least = writer->values[i];
+            return column->values[i];
+        least = column->values[i] < least ? column->values[i] : least;
     }
     return least;
 }
@@ -245,15 +300,17 @@ struct plan {
 };
 
 /* Leaves the column's differences by this prediction in writer->residuals. */
-static void plan_make(struct columns_writer *writer, enum column_id id, enum predict_mode mode,
-                      const struct trace_op *ops, size_t count, size_t known, struct plan *plan)
+static void plan_make(struct columns_writer *writer, const struct column *column,
+                      enum predict_mode mode, struct plan *plan)
 {
     plan->mode = mode;
-    plan->start = start_value(writer, id, mode, count);
-    residuals_make(writer, id, mode, plan->start, ops, count);
-    plan->is_signed = residuals_negative(writer->residuals, known);
-    plan->unit = unit_find(writer->residuals, known);
-    residuals_fold(writer->residuals, known, plan->unit, plan->is_signed);
+    plan->start = start_value(column, mode);
+    residuals_make(writer, column, mode, plan->start);
+    plan->is_signed = residuals_negative(writer->residuals, column->known);
+    plan->unit = writer->effort == NUMBERS_QUICK
+                     ? 1
+                     : unit_find(writer->residuals, column->known);
+    residuals_fold(writer->residuals, column->known, plan->unit, plan->is_signed);
 }
 
 /* Predictions worth trying. Without small, those that hold for what is usual. */
@@ -282,50 +339,47 @@ static bool mode_tried(const struct columns_writer *writer, enum column_id id, u
     }
 }
 
-static void plan_choose(struct columns_writer *writer, enum column_id id,
-                        const struct trace_op *ops, size_t count, size_t known,
+static void plan_choose(struct columns_writer *writer, const struct column *column,
                         struct plan *ret_plan)
 {
+    uint64_t estimate, best_estimate = UINT64_MAX;
     struct plan plan, best = {.cost = UINT64_MAX};
     enum predict_mode last = PREDICT_COUNT;
 
     for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++) {
         /* Below a hundredth of a bit each there is nothing to gain. */
-        if (!mode_tried(writer, id, mode) || best.cost < 64 + count / 128)
+        if (!mode_tried(writer, column->id, mode) || best.cost < 64 + column->count / 128)
             continue;
         last = mode;
-        plan_make(writer, id, mode, ops, count, known, &plan);
-        plan.coder = numbers_choose(writer->numbers, writer->residuals, known, &plan.cost);
+        plan_make(writer, column, mode, &plan);
+        if (writer->effort == NUMBERS_SMALL) {
+            estimate = numbers_estimate(writer->residuals, column->known);
+            if (estimate / 3 > best_estimate / 2)
+                continue;
+            best_estimate = estimate < best_estimate ? estimate : best_estimate;
+        }
+        plan.coder = numbers_choose(writer->numbers, writer->residuals, column->known, &plan.cost);
         if (plan.cost < best.cost)
             best = plan;
     }
     if (best.mode != last)
-        plan_make(writer, id, best.mode, ops, count, known, &best);
+        plan_make(writer, column, best.mode, &best);
     *ret_plan = best;
 }
 
-static bool column_is_default(enum column_id id, const uint64_t *values, size_t count)
+static void column_write(struct columns_writer *writer, enum column_id id, size_t count,
+                         struct buf *out)
 {
-    uint64_t absent = column_default(id), differ = 0;
-
-    for (size_t i = 0; i < count; i++)
-        differ |= values[i] ^ absent;
-    return differ == 0;
-}
-
-static void column_write(struct columns_writer *writer, enum column_id id,
-                         const struct trace_op *ops, size_t count, struct buf *out)
-{
+    struct column column = {.id = id, .values = writer->columns[id], .count = count};
     struct plan plan;
-    size_t known;
 
     buf_u8(out, (uint8_t)id);
-    known = unknown_write(writer, id, ops, count, out);
-    plan_choose(writer, id, ops, count, known, &plan);
+    unknown_write(writer, &column, out);
+    plan_choose(writer, &column, &plan);
     buf_u8(out, (uint8_t)(plan.mode | (plan.is_signed ? 0x80 : 0)));
     buf_varint(out, zigzag_encode((int64_t)plan.start));
     buf_varint(out, plan.unit);
-    numbers_write(writer->numbers, out, writer->residuals, known, plan.coder);
+    numbers_write(writer->numbers, out, writer->residuals, column.known, plan.coder);
 }
 
 int columns_write(struct columns_writer *writer, const struct trace_op *ops, size_t count,
@@ -333,16 +387,18 @@ int columns_write(struct columns_writer *writer, const struct trace_op *ops, siz
 {
     size_t columns_at = out->length;
     uint8_t columns = 0;
+    int err;
 
+    err = columns_room(writer, count);
+    if (err < 0)
+        return err;
+    columns_gather(writer, ops, count);
     part_packer_begin(writer->packer);
     buf_u8(out, 0);
     for (enum column_id id = 0; id < COLUMN_COUNT; id++) {
-        if (id >= COLUMN_DUE && !writer->result)
+        if (writer->differ[id] == 0)
             continue;
-        column_gather(id, ops, count, writer->values);
-        if (column_is_default(id, writer->values, count))
-            continue;
-        column_write(writer, id, ops, count, out);
+        column_write(writer, id, count, out);
         columns++;
     }
     if (out->failed)

@@ -38,16 +38,17 @@ struct predict_ends {
     uint64_t end[PREDICT_SLOTS];
 };
 
-static inline unsigned int predict_slot(enum predict_mode mode, const struct trace_op *op)
+static inline unsigned int predict_slot(enum predict_mode mode, uint32_t kind, uint32_t file,
+                                        uint32_t stream)
 {
     uint32_t key = 0;
 
     if (mode == PREDICT_SAME_KIND)
-        return op->kind;
+        return kind;
     if (mode == PREDICT_END_FILE || mode == PREDICT_END_BOTH)
-        key = op->file * 2654435761u;
+        key = file * 2654435761u;
     if (mode != PREDICT_END_FILE)
-        key ^= (op->stream * 2246822519u) >> 3;
+        key ^= (stream * 2246822519u) >> 3;
     return (key ^ key >> 15) % PREDICT_SLOTS;
 }
 
