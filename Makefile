@@ -21,7 +21,7 @@ CFLAGS  ?= -O2 -g
 WARN    := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
            -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DIOTAPE_VERSION='"$(VERSION)"' \
-             -I. -I$(BUILD)/gen $(WARN) -fno-strict-aliasing -pthread $(CFLAGS)
+             -I. -I$(BUILD)/gen $(WARN) -fno-strict-aliasing -pthread $(BPF_DEFS) $(CFLAGS)
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -142,7 +142,7 @@ $(BUILD)/%.bpf.o: %.bpf.c
 have_clang := $(if $(filter clang,$(WITHOUT)),,$(shell command -v $(CLANG) 2>/dev/null))
 ifneq ($(and $(have_clang),$(LIBS_OF_libbpf)),)
 $(foreach b,$(bpf_src),$(eval $(BUILD)/$(b:.bpf.c=.o): $(BUILD)/$(b:.c=.o)))
-$(foreach b,$(bpf_src),$(eval $(BUILD)/$(b:.bpf.c=.o): CFLAGS += -DHAVE_BPF=1))
+$(foreach b,$(bpf_src),$(eval $(BUILD)/$(b:.bpf.c=.o): BPF_DEFS := -DHAVE_BPF=1))
 endif
 
 define archive
