@@ -62,10 +62,23 @@ const char *findings_cell_name(const struct findings *findings, unsigned int cel
     return buf;
 }
 
+/* Which way a difference goes; "" where neither is better. */
+static const char *direction(const struct judge_comparison *comparison)
+{
+    bool up = comparison->infer.ratio > 1;
+
+    if (comparison->infer.verdict != INFER_DIFFERENT ||
+        comparison->metric == METRIC_CMD_VALUE || comparison->metric == METRIC_OPS ||
+        comparison->metric == METRIC_DEPTH_MEAN || comparison->metric == METRIC_DEPTH_MAX)
+        return "";
+    return up == metrics[comparison->metric].more_is_better ? ", better" : ", worse";
+}
+
 const char *findings_verdict(const struct findings *findings, unsigned int cell,
                              unsigned int metric, char *buf, size_t size)
 {
     const struct judge_comparison *comparison = judge_find(findings->judge, cell, metric);
+    const struct infer_comparison *infer = comparison ? &comparison->infer : NULL;
 
     if (findings->design->cells[cell].excluded)
         snprintf(buf, size, "n/a");
@@ -75,13 +88,13 @@ const char *findings_verdict(const struct findings *findings, unsigned int cell,
         snprintf(buf, size, "n/a");
     else if (comparison->refused[0])
         snprintf(buf, size, "undecided (refused)");
-    else if (comparison->infer.verdict == INFER_EQUIVALENT)
+    else if (infer->verdict == INFER_EQUIVALENT)
         snprintf(buf, size, "equivalent within %g %%", findings->rules->infer.margin * 100);
     else
-        snprintf(buf, size, "%s%s", infer_verdict_names[comparison->infer.verdict],
-                 comparison->infer.verdict == INFER_DIFFERENT && comparison->infer.within_margin
-                     ? " (but within the margin)"
-                     : "");
+        snprintf(
+            buf, size, "%s%s%s", infer_verdict_names[infer->verdict], direction(comparison),
+            infer->verdict == INFER_DIFFERENT && infer->within_margin ? " (within the margin)"
+                                                                      : "");
     return buf;
 }
 

@@ -57,12 +57,12 @@ static void remark_method(const struct findings *findings, const struct remarks 
         return;
     if (findings->judge->trials_needed > 0)
         remark(remarks,
-               "to find a difference of %g %% with this noise (paired deviation %.2g %%) in 90 "
+               "to find a difference of %g %% with this noise (paired deviation %.3g %%) in 90 "
                "of 100 such experiments: --trials %u",
                rules->detect * 100, expm1(findings->judge->deviation) * 100,
                findings->judge->trials_needed);
     else
-        remark(remarks, "the noise (paired deviation %.2g %%) is too large to find %g %%",
+        remark(remarks, "the noise (paired deviation %.3g %%) is too large to find %g %%",
                expm1(findings->judge->deviation) * 100, rules->detect * 100);
 }
 

@@ -99,8 +99,9 @@ static int rules_add(struct judge_rules *rules, const char *name, size_t length,
 
     if (metric < 0 || (metrics[metric].from_command != conf->ab &&
                        !(conf->witness && metric_of_tape((unsigned int)metric))))
-        return diag_set(diag, -EINVAL, "--metric: no figure '%.*s' of a %s", (int)length, name,
-                        conf->ab ? "command" : "replay");
+        return diag_set(diag, -EINVAL,
+                        "--metric: no figure '%.*s' of a %s; iotape-compare(1) has them",
+                        (int)length, name, conf->ab ? "command" : "replay");
     for (i = 0; i < rules->metrics; i++)
         if (rules->metric[i] == (unsigned int)metric)
             return 0;

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -46,34 +48,44 @@ static uint64_t time_ns(const struct timeval *time)
     return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
 }
 
-/* Waits for the child; forwards the stop flag. A stop that comes between the test and the wait
- * is seen at the next of the short sleeps, which begin once the first has interrupted a wait.
+/*
+ * Waits for the child; forwards the stop flag. The signals that raise it are blocked but while
+ * waiting (outside: the mask of then), so that none slips in between the test and the wait.
  */
-static int child_wait(pid_t child, const volatile sig_atomic_t *stop, struct rusage *ret_usage,
-                      int *ret_status, bool *ret_stopped)
+static int child_wait(pid_t child, const volatile sig_atomic_t *stop, const sigset_t *outside,
+                      struct rusage *ret_usage, int *ret_status, bool *ret_stopped)
 {
     const struct timespec nap = {0, POLL_NS};
+    struct pollfd watch = {.fd = pidfd_open(child, 0), .events = POLLIN};
     uint64_t asked_ns = 0;
     pid_t got;
 
     *ret_stopped = false;
-    for (;;) {
+    if (watch.fd < 0)
+        return -errno;
+    while ((got = wait4(child, ret_status, WNOHANG, ret_usage)) == 0) {
         if (*stop && !*ret_stopped) {
             *ret_stopped = true;
             asked_ns = clock_now_ns(&clock_real);
             kill(-child, SIGTERM);
         }
-        got = wait4(child, ret_status, *ret_stopped ? WNOHANG : 0, ret_usage);
-        if (got == child)
-            return 0;
-        if (got < 0 && errno != EINTR)
-            return -errno;
-        if (!*ret_stopped)
-            continue;
-        if (clock_now_ns(&clock_real) - asked_ns > LINGER_NS)
+        if (*ret_stopped && clock_now_ns(&clock_real) - asked_ns > LINGER_NS)
             kill(-child, SIGKILL);
-        nanosleep(&nap, NULL);
+        if (ppoll(&watch, 1, *ret_stopped ? &nap : NULL, outside) < 0 && errno != EINTR)
+            break;
     }
+    close(watch.fd);
+    return got == child ? 0 : -errno;
+}
+
+static void block_signals(sigset_t *ret_outside)
+{
+    sigset_t both;
+
+    sigemptyset(&both);
+    sigaddset(&both, SIGINT);
+    sigaddset(&both, SIGTERM);
+    sigprocmask(SIG_BLOCK, &both, ret_outside);
 }
 
 static int open_streams(const char *out_path, const char *err_path, int fd[3],
@@ -96,9 +108,11 @@ int process_run(char *const *argv, const char *out_path, const char *err_path,
     struct process_cost cost = {0};
     struct rusage usage;
     int fd[3] = {-1, -1, -1}, err, status, i;
-    uint64_t start_ns;
     pid_t child, parent = getpid();
+    sigset_t outside;
+    uint64_t start_ns;
 
+    block_signals(&outside);
     err = open_streams(out_path, err_path, fd, diag);
     if (err < 0)
         goto out;
@@ -111,7 +125,7 @@ int process_run(char *const *argv, const char *out_path, const char *err_path,
         goto out;
     }
     setpgid(child, child); /* both sides: whoever comes first */
-    err = child_wait(child, stop, &usage, &status, &cost.stopped);
+    err = child_wait(child, stop, &outside, &usage, &status, &cost.stopped);
     cost.wall_ns = clock_now_ns(&clock_real) - start_ns;
     if (err < 0) {
         err = diag_errno(diag, err, "%s: could not be waited for", argv[0]);
@@ -123,6 +137,7 @@ int process_run(char *const *argv, const char *out_path, const char *err_path,
     cost.rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
     *ret_cost = cost;
 out:
+    sigprocmask(SIG_SETMASK, &outside, NULL);
     for (i = 0; i < 3; i++)
         if (fd[i] >= 0)
             close(fd[i]);

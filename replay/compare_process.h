@@ -3,8 +3,9 @@
  * One program run from start to end, with what it cost: a trial.
  *
  * The child is the leader of a process group of its own, with standard input closed off and its
- * two outputs in files; it is told to end when this program dies. When the stop flag rises (a
- * signal handler's doing) the whole group is sent SIGTERM, and SIGKILL if it lingers.
+ * two outputs in files; it is told to end when this program dies. When the stop flag rises (the
+ * doing of a handler of SIGINT or SIGTERM) the whole group is sent SIGTERM, and SIGKILL if it
+ * lingers.
  *
  * One thread. Errors: -errno, in diag: the program could not be started or waited for.
  */
