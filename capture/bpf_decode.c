@@ -324,8 +324,7 @@ static int position_tell(struct bpf_decode *self, const struct bpf_event_op *eve
     if (event->head.flags & BPF_OP_CONTENDED)
         return bpf_positions_place(&self->positions, event->extra, event->before,
                                    event->offset + bytes, bytes, &op->offset);
-    bpf_positions_taken(&self->positions, event->extra, event->offset, bytes);
-    return 0;
+    return bpf_positions_taken(&self->positions, event->extra, event->offset, bytes);
 }
 
 static int op_event(struct bpf_decode *self, const struct bpf_event_op *event)

@@ -15,7 +15,7 @@ struct gap {
 struct position_file {
     uint64_t end; /* up to here all is taken, but for the gaps */
     unsigned int count;
-    struct gap gaps[GAPS_MAX];
+    struct gap *gaps; /* room for GAPS_MAX, made with the first */
 };
 
 void bpf_positions_init(struct bpf_positions *self)
@@ -28,30 +28,36 @@ void bpf_positions_release(struct bpf_positions *self)
     struct position_file *file;
     size_t at = 0;
 
-    while ((file = bpf_table_next(&self->files, &at, NULL)))
+    while ((file = bpf_table_next(&self->files, &at, NULL))) {
+        free(file->gaps);
         free(file);
+    }
     bpf_table_release(&self->files);
 }
 
-static void gap_add(struct position_file *file, uint64_t start, uint64_t end)
+static int gap_add(struct position_file *file, uint64_t start, uint64_t end)
 {
     if (start >= end)
-        return;
+        return 0;
+    if (!file->gaps)
+        file->gaps = calloc(GAPS_MAX, sizeof(*file->gaps));
+    if (!file->gaps)
+        return -ENOMEM;
     if (file->count == GAPS_MAX)
         memmove(file->gaps, file->gaps + 1, --file->count * sizeof(file->gaps[0]));
     file->gaps[file->count++] = (struct gap){start, end};
+    return 0;
 }
 
 /* Cuts [start, end) out of the index-th gap, which holds it. */
-static void gap_take(struct position_file *file, unsigned int index, uint64_t start, uint64_t end)
+static int gap_take(struct position_file *file, unsigned int index, uint64_t start, uint64_t end)
 {
     struct gap gap = file->gaps[index];
 
     file->count--;
     memmove(file->gaps + index, file->gaps + index + 1,
             (file->count - index) * sizeof(file->gaps[0]));
-    gap_add(file, gap.start, start);
-    gap_add(file, end, gap.end);
+    return gap_add(file, gap.start, start) ? -ENOMEM : gap_add(file, end, gap.end);
 }
 
 static bool gap_holding(const struct position_file *file, uint64_t start, uint64_t end,
@@ -101,6 +107,23 @@ static struct position_file *file_make(struct bpf_positions *self, uint64_t addr
     return file;
 }
 
+/* What comes beyond the end leaves a gap, or somebody moved the position on. */
+static int end_move(struct position_file *file, uint64_t start, uint64_t end)
+{
+    int rc = gap_add(file, file->end, start);
+
+    file->end = end;
+    return rc;
+}
+
+/* Somebody moved the position back, or this is another file where one was: begin anew. */
+static int end_reset(struct position_file *file, uint64_t end)
+{
+    file->end = end;
+    file->count = 0;
+    return 0;
+}
+
 int bpf_positions_place(struct bpf_positions *self, uint64_t address, uint64_t before,
                         uint64_t after, uint64_t bytes, uint64_t *ret_offset)
 {
@@ -110,35 +133,29 @@ int bpf_positions_place(struct bpf_positions *self, uint64_t address, uint64_t b
 
     if (!file)
         return -ENOMEM;
-    if (start >= file->end) {
-        gap_add(file, file->end, start);
-        file->end = after;
-    } else if (gap_holding(file, start, after, &index)) {
-        gap_take(file, index, start, after);
-    } else if (gap_fitting(file, bytes, &index)) {
-        start = file->gaps[index].start;
-        gap_take(file, index, start, start + bytes);
-    } else { /* somebody moved the position back: begin anew */
-        file->end = after;
-        file->count = 0;
-    }
     *ret_offset = start;
-    return 0;
+    if (start >= file->end)
+        return end_move(file, start, after);
+    if (gap_holding(file, start, after, &index))
+        return gap_take(file, index, start, after);
+    if (!gap_fitting(file, bytes, &index))
+        return end_reset(file, after);
+    start = file->gaps[index].start;
+    *ret_offset = start;
+    return gap_take(file, index, start, start + bytes);
 }
 
-void bpf_positions_taken(struct bpf_positions *self, uint64_t address, uint64_t offset,
-                         uint64_t bytes)
+int bpf_positions_taken(struct bpf_positions *self, uint64_t address, uint64_t offset,
+                        uint64_t bytes)
 {
-    struct position_file *file = bpf_table_find(&self->files,
-                                                (struct bpf_table_key){address, 0, 0});
+    struct position_file *file = file_make(self, address, offset);
     unsigned int index;
 
     if (!file)
-        return;
-    if (gap_holding(file, offset, offset + bytes, &index)) {
-        gap_take(file, index, offset, offset + bytes);
-    } else if (offset >= file->end) {
-        gap_add(file, file->end, offset);
-        file->end = offset + bytes;
-    }
+        return -ENOMEM;
+    if (offset >= file->end)
+        return end_move(file, offset, offset + bytes);
+    if (gap_holding(file, offset, offset + bytes, &index))
+        return gap_take(file, index, offset, offset + bytes);
+    return end_reset(file, offset + bytes);
 }

@@ -127,10 +127,10 @@ static void test_positions(void **state)
     assert_int_equal(bpf_positions_place(&positions, 7, 0, 32, 16, &offset), 0);
     assert_int_equal(offset, 0);
     /* The third was undisturbed, the fourth sees the fifth's end too. */
-    bpf_positions_taken(&positions, 7, 32, 16);
+    assert_int_equal(bpf_positions_taken(&positions, 7, 32, 16), 0);
     assert_int_equal(bpf_positions_place(&positions, 7, 48, 80, 16, &offset), 0);
     assert_int_equal(offset, 64);
-    bpf_positions_taken(&positions, 7, 48, 16); /* no gap is left */
+    assert_int_equal(bpf_positions_taken(&positions, 7, 48, 16), 0); /* no gap is left */
     /* Sizes tell gaps apart. */
     assert_int_equal(bpf_positions_place(&positions, 7, 80, 100, 4, &offset), 0);
     assert_int_equal(offset, 96);
@@ -141,6 +141,12 @@ static void test_positions(void **state)
     /* A seek back: nothing fits, so the position is believed. */
     assert_int_equal(bpf_positions_place(&positions, 7, 5, 10, 2, &offset), 0);
     assert_int_equal(offset, 8);
+    /* One that nobody disturbed came first: what it took is no gap for who began with it. */
+    assert_int_equal(bpf_positions_taken(&positions, 9, 0, 16), 0);
+    assert_int_equal(bpf_positions_place(&positions, 9, 0, 48, 16, &offset), 0);
+    assert_int_equal(offset, 32);
+    assert_int_equal(bpf_positions_place(&positions, 9, 0, 48, 16, &offset), 0);
+    assert_int_equal(offset, 16);
     /* Another open file of the same name is apart. */
     assert_int_equal(bpf_positions_place(&positions, 8, 0, 32, 16, &offset), 0);
     assert_int_equal(offset, 16);
