@@ -90,8 +90,6 @@ static int prepare_file(const struct target *target, int fd, bool existed,
         err = ftruncate(fd, (off_t)want) == 0 ? 0 : -errno;
     else
         err = write_range(fd, have, want, conf, target->file);
-    if (err == 0 && fsync(fd) != 0)
-        err = -errno;
     report->bytes += want - have;
     return err == 0 ? 0 : diag_errno(diag, err, "%s", target->path);
 }
@@ -149,25 +147,6 @@ static int prepare_directory(const struct target_set *set, const struct target *
     return err;
 }
 
-static bool is_made_directory(const struct target *target)
-{
-    return (target->plan_flags & (PLAN_MADE | PLAN_DIRECTORY)) == (PLAN_MADE | PLAN_DIRECTORY);
-}
-
-bool prepare_below_made(const struct target_set *set, const struct target *target)
-{
-    for (uint32_t i = 0; i < set->count; i++) {
-        size_t length;
-
-        if (!is_made_directory(&set->items[i]))
-            continue;
-        length = strlen(set->items[i].path);
-        if (strncmp(target->path, set->items[i].path, length) == 0 && target->path[length] == '/')
-            return true;
-    }
-    return false;
-}
-
 static int prepare_one(const struct target_set *set, const struct target *target,
                        const struct conf *conf, struct prepare_report *report, struct diag *diag)
 {
@@ -178,14 +157,14 @@ static int prepare_one(const struct target_set *set, const struct target *target
     if (target->root < 0) {
         if (stat(target->path, &st) == 0 && !S_ISREG(st.st_mode))
             return 0; /* a device has the size it has */
-    } else if (prepare_below_made(set, target)) {
+    } else if (target_below_made(set, target)) {
         return remove_made(set, target, conf, report, diag);
     } else {
         err = beneath_make_parents(set->roots[target->root].fd, target->relative);
         if (err != 0)
             return diag_errno(diag, err, "%s", target->path);
     }
-    if (is_made_directory(target))
+    if (target_is_made_directory(target))
         return 0;
     if (target->plan_flags & PLAN_MADE)
         return remove_made(set, target, conf, report, diag);
@@ -216,15 +195,14 @@ static int longer_first(const void *a, const void *b)
 static int remove_directories(const struct target_set *set, const struct conf *conf,
                               struct prepare_report *report, struct diag *diag)
 {
-    const struct target **list = calloc(set->count + 1ull, sizeof(struct target *));
-    uint32_t count = 0;
+    const struct target **list = calloc(set->made_count + 1ull, sizeof(struct target *));
+    const uint32_t count = set->made_count;
     int err = 0;
 
     if (list == NULL)
         return diag_errno(diag, -ENOMEM, "--prepare");
-    for (uint32_t i = 0; i < set->count; i++)
-        if (is_made_directory(&set->items[i]))
-            list[count++] = &set->items[i];
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = &set->items[set->made[i]];
     qsort(list, count, sizeof(struct target *), longer_first);
     for (uint32_t i = 0; i < count && err == 0; i++)
         err = remove_made(set, list[i], conf, report, diag);
@@ -246,6 +224,10 @@ int prepare(const struct target_set *set, const struct conf *conf,
     }
     if (err == 0)
         err = remove_directories(set, conf, &report, diag);
+    /* Once for all files: their writing back must not fall into the replay. */
+    for (uint32_t i = 0; i < set->root_count && err == 0 && report.bytes > 0; i++)
+        if (syncfs(set->roots[i].fd) != 0)
+            err = diag_errno(diag, -errno, "%s: syncfs", set->roots[i].path);
     if (err != 0)
         return err;
     *ret_report = report;

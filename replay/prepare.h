@@ -9,12 +9,10 @@
 #ifndef REPLAY_PREPARE_H
 #define REPLAY_PREPARE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct conf;
 struct diag;
-struct target;
 struct target_set;
 
 struct prepare_report {
@@ -26,7 +24,5 @@ struct prepare_report {
  * size and --writes was not given. */
 int prepare(const struct target_set *set, const struct conf *conf,
             struct prepare_report *ret_report, struct diag *diag);
-/* Is some directory above the target made by the tape? Then it cannot be there before. */
-bool prepare_below_made(const struct target_set *set, const struct target *target);
 
 #endif

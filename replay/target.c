@@ -349,6 +349,38 @@ static int claim_all(struct target_set *set, const struct conf *conf, struct dia
     return err;
 }
 
+bool target_is_made_directory(const struct target *target)
+{
+    return (target->plan_flags & (PLAN_MADE | PLAN_DIRECTORY)) == (PLAN_MADE | PLAN_DIRECTORY);
+}
+
+bool target_below_made(const struct target_set *set, const struct target *target)
+{
+    for (uint32_t i = 0; i < set->made_count; i++) {
+        const char *above = set->items[set->made[i]].path;
+        size_t length = strlen(above);
+
+        if (strncmp(target->path, above, length) == 0 && target->path[length] == '/')
+            return true;
+    }
+    return false;
+}
+
+static int list_made(struct target_set *set, struct diag *diag)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < set->count; i++)
+        count += target_is_made_directory(&set->items[i]);
+    set->made = calloc(count + 1ull, sizeof *set->made);
+    if (set->made == NULL)
+        return diag_errno(diag, -ENOMEM, "targets");
+    for (uint32_t i = 0; i < set->count; i++)
+        if (target_is_made_directory(&set->items[i]))
+            set->made[set->made_count++] = i;
+    return 0;
+}
+
 int targets_new(struct target_set **ret_set, const struct conf *conf, const struct plan *plan,
                 const struct trace_reader *reader, bool shared, struct diag *diag)
 {
@@ -384,6 +416,8 @@ int targets_new(struct target_set **ret_set, const struct conf *conf, const stru
         for (uint32_t c = 0; c < set->clones && err == 0; c++)
             err = add_files(set, conf, plan, reader, c, diag);
     set->per_clone = set->count / set->clones;
+    if (err == 0)
+        err = list_made(set, diag);
 out:
     if (err != 0) {
         targets_free(set);
@@ -409,6 +443,7 @@ void targets_free(struct target_set *set)
     for (uint32_t i = 0; i < set->claim_count; i++)
         close(set->claims[i]);
     area_free((void *)set->generation, set->most * sizeof *set->generation);
+    free(set->made);
     free(set->claims);
     free(set->roots);
     free(set->buffered);

@@ -64,6 +64,8 @@ struct target_set {
     uint32_t root_count;
     int *claims;         /* O_EXCL descriptors of devices that may be written */
     uint32_t claim_count;
+    uint32_t *made;      /* directories that the tape makes; few */
+    uint32_t made_count;
     bool lazy;           /* too many files to hold open at once */
     uint32_t fd_budget;  /* descriptors that workers may open between them */
     uint32_t open_count; /* held open */
@@ -92,6 +94,10 @@ void targets_free(struct target_set *set); /* NULL is fine */
 /* Opens one target: a descriptor of the caller's, else -errno. extra: O_CREAT, O_TRUNC ... */
 int target_open(const struct target_set *set, const struct target *target, int extra,
                 uint32_t mode);
+/* Is it a directory that the tape makes? */
+bool target_is_made_directory(const struct target *target);
+/* Is some directory above it made by the tape? Then it cannot be there before. */
+bool target_below_made(const struct target_set *set, const struct target *target);
 /* The target of a tape's file in clone 0; TRACE_NONE_U32 when there is none. */
 uint32_t targets_find(const struct target_set *set, uint32_t file, bool direct);
 

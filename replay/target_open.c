@@ -12,7 +12,6 @@
 
 #include "replay/conf.h"
 #include "replay/plan.h"
-#include "replay/prepare.h"
 #include "replay/target.h"
 #include "traces/diag.h"
 #include "traces/units.h"
@@ -104,7 +103,7 @@ static bool may_be_missing(const struct target_set *set, const struct target *ta
         return true;
     if (!conf->prepare || !(target->plan_flags & PLAN_WRITTEN))
         return false;
-    return prepare_below_made(set, target);
+    return target_below_made(set, target);
 }
 
 static int check_one(struct target_set *set, struct target *target, const struct conf *conf,
