@@ -279,6 +279,52 @@ static int plot_bands(struct page *page, const struct findings *findings)
         "the band is its 95 % interval (under 6 trials: least to most).");
 }
 
+/* Curves over the baseline's: 1 is as the baseline. */
+static int plot_ratios(struct page *page, const struct findings *findings)
+{
+    const struct design *design = findings->design;
+    const char *separator = "plot 1 lc rgb '#555555' notitle, ";
+    unsigned int shown[SIDES_PLOT_MOST], count = 0, i, point;
+    char name[NAME_LENGTH];
+    struct plot *plot;
+    FILE *script;
+    int err;
+
+    for (i = 0; i < design->count && count < SIDES_PLOT_MOST; i++)
+        if (findings->judge->cells[i].has_ratio_curve)
+            shown[count++] = i;
+    if (count == 0)
+        return 0;
+    err = plot_new(&plot, "ratios", 260 + 20 * count, &script);
+    if (err < 0)
+        return err;
+    plot_nines_axis(script);
+    fputs("unset logscale y\nset ylabel 'service time over the baseline'\n", script);
+    for (i = 0; i < count; i++) {
+        fprintf(script, "$d%u << EOD\n", i);
+        for (point = 0; point < CURVE_POINTS; point++) {
+            const struct band_point *at = &findings->judge->cells[shown[i]].ratio_curve[point];
+
+            fprintf(script, "%.6g %.6g %.6g %.6g\n", plot_nines(curve_fraction[point]), at->low,
+                    at->ratio, at->high);
+        }
+        fputs("EOD\n", script);
+    }
+    for (i = 0; i < count; i++) {
+        fprintf(script,
+                "%s$d%u using 1:2:4 with filledcurves fs transparent solid 0.2 lc rgb '%s' "
+                "notitle, $d%u using 1:3 with lines lw 2 lc rgb '%s' title ",
+                separator, i, plot_colour(i), i, plot_colour(i));
+        findings_cell_name(findings, shown[i], name, sizeof name);
+        plot_quote(script, name);
+        separator = ", ";
+    }
+    fputs("\n", script);
+    return page_plot(page, plot,
+                     "Service time over the baseline's at every quantile; each band holds its "
+                     "whole curve with 95 % confidence.");
+}
+
 /* ---- one trial over time -------------------------------------------------------------- */
 
 /* The block of the cell's trial whose main figure is in the middle; false: none has a tape. */
@@ -382,6 +428,8 @@ static int add_plots(struct page *page, const struct findings *findings)
         err = plot_heat(page, findings);
     if (err == 0)
         err = plot_bands(page, findings);
+    if (err == 0)
+        err = plot_ratios(page, findings);
     if (err == 0)
         err = plot_order(page, findings);
     if (err == 0)

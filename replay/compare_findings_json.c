@@ -73,6 +73,18 @@ static json_t *json_of_curve(const struct judge_cell *found)
     return array;
 }
 
+static json_t *json_of_ratio_curve(const struct judge_cell *found)
+{
+    json_t *array = json_array();
+    unsigned int i;
+
+    for (i = 0; found->has_ratio_curve && i < CURVE_POINTS; i++)
+        json_array_append_new(
+            array, json_pack("[f,f,f,f]", curve_fraction[i], found->ratio_curve[i].ratio,
+                             found->ratio_curve[i].low, found->ratio_curve[i].high));
+    return array;
+}
+
 static json_t *json_of_cell(const struct findings *findings, unsigned int cell)
 {
     const struct design *design = findings->design;
@@ -104,6 +116,7 @@ static json_t *json_of_cell(const struct findings *findings, unsigned int cell)
     json_object_set_new(object, "doubts", json_of_doubts(found));
     set_real(object, "second_half_log_rate", found->steady);
     json_object_set_new(object, "service_curve_ns", json_of_curve(found));
+    json_object_set_new(object, "service_curve_ratio", json_of_ratio_curve(found));
     return object;
 }
 

@@ -66,6 +66,42 @@ static void remark_method(const struct findings *findings, const struct remarks 
                expm1(findings->judge->deviation) * 100, rules->detect * 100);
 }
 
+/* -1: below the baseline's curve for certain, 1 above, 0 not told apart. */
+static int curve_side(const struct judge_cell *found, unsigned int point)
+{
+    if (found->ratio_curve[point].high < 1)
+        return -1;
+    return found->ratio_curve[point].low > 1;
+}
+
+/* Where the latency curve lies off the baseline's, as stretches of percentiles. */
+static void remark_curve(const struct findings *findings, unsigned int cell,
+                         const struct remarks *remarks)
+{
+    const struct judge_cell *found = &findings->judge->cells[cell];
+    char name[160], text[512];
+    unsigned int point, end, shown = 0;
+    size_t used = 0;
+
+    if (!found->has_ratio_curve)
+        return;
+    for (point = 0; point < CURVE_POINTS; point = end) {
+        for (end = point + 1; end < CURVE_POINTS; end++)
+            if (curve_side(found, end) != curve_side(found, point))
+                break;
+        if (curve_side(found, point) == 0 || shown == 4)
+            continue;
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "%s%s from p%g to p%g (%+.1f %%)", shown++ ? ", " : "",
+                                 curve_side(found, point) < 0 ? "lower" : "higher",
+                                 curve_fraction[point] * 100, curve_fraction[end - 1] * 100,
+                                 (found->ratio_curve[(point + end - 1) / 2].ratio - 1) * 100);
+    }
+    if (shown > 0)
+        remark(remarks, "%s: service time %s; a band about the whole curve",
+               findings_cell_name(findings, cell, name, sizeof name), text);
+}
+
 static void remark_cell(const struct findings *findings, unsigned int cell,
                         const struct remarks *remarks)
 {
@@ -78,6 +114,7 @@ static void remark_cell(const struct findings *findings, unsigned int cell,
         remark(remarks, "%s: n/a: %s", name, findings->design->cells[cell].excluded);
         return;
     }
+    remark_curve(findings, cell, remarks);
     if (found->doubts & JUDGE_UNSTABLE)
         remark(remarks, "%s: unstable: %s scatters by %.1f %% between trials", name,
                metrics[metric].name, found->scatter[metric] * 100);

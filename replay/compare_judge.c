@@ -263,6 +263,51 @@ static int compare_cells(struct judge *judge, const struct design *design,
     return err;
 }
 
+/* More resamples of whole curves than this take long and say no more. */
+#define BAND_DRAWS 2000
+
+static int compare_curve_of(struct judge *judge, const struct design *design,
+                            const struct journal *journal, const struct judge_rules *rules,
+                            unsigned int cell, double *logs)
+{
+    struct judge_cell *found = &judge->cells[cell];
+    unsigned int block, pairs = 0, point;
+    const struct record *here, *there;
+    int err;
+
+    for (block = design->warmup; block < design->warmup + design->trials; block++) {
+        here = journal_find(journal, block, cell);
+        there = journal_find(journal, block, design->cells[cell].baseline);
+        if (!here || !there || !here->has_curve || !there->has_curve)
+            continue;
+        for (point = 0; point < CURVE_POINTS; point++)
+            logs[pairs * CURVE_POINTS + point] =
+                log(fmax(1, here->curve[point]) / fmax(1, there->curve[point]));
+        pairs++;
+    }
+    err = band_of_ratios(logs, pairs, CURVE_POINTS, rules->infer.level,
+                         rules->infer.draws < BAND_DRAWS ? rules->infer.draws : BAND_DRAWS,
+                         rules->infer.seed + cell, found->ratio_curve);
+    found->has_ratio_curve = err == 0;
+    return err == -EDOM ? 0 : err;
+}
+
+static int compare_curves(struct judge *judge, const struct design *design,
+                          const struct journal *journal, const struct judge_rules *rules)
+{
+    double *logs = malloc((design->trials + 1) * CURVE_POINTS * sizeof *logs);
+    unsigned int cell;
+    int err = 0;
+
+    if (!logs)
+        return -ENOMEM;
+    for (cell = 0; cell < design->count && err == 0; cell++)
+        if (design->cells[cell].baseline != cell && can_compare(design, cell))
+            err = compare_curve_of(judge, design, journal, rules, cell, logs);
+    free(logs);
+    return err;
+}
+
 static void plan_trials(struct judge *judge, const struct judge_rules *rules)
 {
     double squares = 0;
@@ -299,6 +344,8 @@ int judge_new(struct judge **ret_judge, const struct design *design,
         err = find_trend(judge, design, journal, rules);
     if (err == 0)
         err = compare_cells(judge, design, journal, rules);
+    if (err == 0)
+        err = compare_curves(judge, design, journal, rules);
     if (err == 0)
         plan_trials(judge, rules);
 out:

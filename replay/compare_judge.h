@@ -9,6 +9,7 @@
 #ifndef REPLAY_COMPARE_JUDGE_H
 #define REPLAY_COMPARE_JUDGE_H
 
+#include "replay/compare_band.h"
 #include "replay/compare_condition.h"
 #include "replay/compare_design.h"
 #include "replay/compare_infer.h"
@@ -44,6 +45,10 @@ struct judge_cell {
     /* Service time at curve_fraction[]: geometric mean over trials, and a band about it: its
      * 95 % interval by Student's t from INFER_LEAST_PAIRS trials on, else least and most. */
     double curve[CURVE_POINTS], curve_low[CURVE_POINTS], curve_high[CURVE_POINTS];
+    /* The curve over the baseline's, paired, with a band that holds at all points at once; from
+     * INFER_LEAST_PAIRS pairs on. */
+    bool has_ratio_curve;
+    struct band_point ratio_curve[CURVE_POINTS];
 };
 
 struct judge_comparison {

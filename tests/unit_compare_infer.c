@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "replay/compare_band.h"
 #include "replay/compare_infer.h"
 
 static void near_to(double value, double expected, double within)
@@ -136,6 +137,35 @@ static void verdicts(void **state)
     near_to(comparisons[0].p_holm, 4 * comparisons[0].p, 1e-12);
 }
 
+/* A band holds the whole of the true curve about as often as it says: curves whose points hang
+ * together, as quantiles of one trial do. */
+static void bands_cover(void **state)
+{
+    enum {
+        PAIRS = 12,
+        POINTS = 15
+    };
+    static double logs[PAIRS * POINTS];
+    struct infer_random random = {21};
+    struct band_point band[POINTS];
+    unsigned int run, row, point, covered = 0, inside;
+    double at;
+
+    for (run = 0; run < 300; run++) {
+        for (row = 0; row < PAIRS; row++)
+            for (point = 0, at = 0.2 * infer_random_normal(&random); point < POINTS; point++) {
+                at += 0.05 * infer_random_normal(&random);
+                logs[row * POINTS + point] = 0.3 + at;
+            }
+        assert_int_equal(band_of_ratios(logs, PAIRS, POINTS, 0.95, 400, run, band), 0);
+        for (point = 0, inside = 0; point < POINTS; point++)
+            inside += band[point].low <= exp(0.3) && band[point].high >= exp(0.3);
+        covered += inside == POINTS;
+    }
+    assert_in_range(covered, 270, 298);
+    assert_int_equal(band_of_ratios(logs, 5, POINTS, 0.95, 400, 1, band), -EDOM);
+}
+
 static void trend(void **state)
 {
     struct infer_random random = {5};
@@ -198,6 +228,7 @@ int main(void)
         cmocka_unit_test(verdicts),
         cmocka_unit_test(trend),
         cmocka_unit_test(humps),
+        cmocka_unit_test(bands_cover),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
