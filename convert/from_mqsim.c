@@ -38,11 +38,7 @@ static int mqsim_sniff(const uint8_t *bytes, size_t length, bool at_end)
 static int mqsim_run(struct input **inputs, size_t count, struct import *import,
                      const void *conf)
 {
-    int err = 0;
-
-    for (size_t i = 0; i < count && !err; i++)
-        err = rows_import(&spec, inputs[i], import);
-    return err;
+    return rows_run(&spec, inputs, count, import);
 }
 
 const struct importer importer_mqsim = {

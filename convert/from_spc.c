@@ -37,11 +37,7 @@ static int spc_sniff(const uint8_t *bytes, size_t length, bool at_end)
 
 static int spc_run(struct input **inputs, size_t count, struct import *import, const void *conf)
 {
-    int err = 0;
-
-    for (size_t i = 0; i < count && !err; i++)
-        err = rows_import(&spec, inputs[i], import);
-    return err;
+    return rows_run(&spec, inputs, count, import);
 }
 
 const struct importer importer_spc = {

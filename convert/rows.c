@@ -277,7 +277,7 @@ static int rows_cannot_tell(const struct rows_spec *spec, struct import *import)
     return err;
 }
 
-int rows_import(const struct rows_spec *spec, struct input *input, struct import *import)
+static int rows_input(const struct rows_spec *spec, struct input *input, struct import *import)
 {
     const struct import_options *options = import_options(import);
     struct rows rows = {.spec = spec,
@@ -306,6 +306,16 @@ int rows_import(const struct rows_spec *spec, struct input *input, struct import
             break;
         err = rows_line(&rows, line, length, &may_be_header);
     }
+    return err;
+}
+
+int rows_run(const struct rows_spec *spec, struct input **inputs, size_t count,
+             struct import *import)
+{
+    int err = 0;
+
+    for (size_t i = 0; i < count && !err; i++)
+        err = rows_input(spec, inputs[i], import);
     return err;
 }
 

@@ -47,8 +47,9 @@ struct rows_spec {
                struct trace_op *op, struct input *input, struct import *import);
 };
 
-/* Reads input to its end. --time-unit, --sector-size and --device apply. */
-int rows_import(const struct rows_spec *spec, struct input *input, struct import *import);
+/* An importer's run: every input to its end. --time-unit, --sector-size and --device apply. */
+int rows_run(const struct rows_spec *spec, struct input **inputs, size_t count,
+             struct import *import);
 
 /*
  * likely when the whole lines in bytes (up to 32, at least one) fit spec but for one in eight, else
