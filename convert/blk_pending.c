@@ -8,6 +8,7 @@
 #define NONE UINT32_MAX
 /* Pieces of one sector and lane that are looked through; more is a trace without completions. */
 #define CHAIN_MAX 512u
+#define NODES_FIRST 1024u /* a power of two */
 /* Writes of flush sequences whose data is done and whose end is awaited. */
 #define CLOSING_MAX 64u
 
@@ -28,7 +29,7 @@ struct node {
 struct blk_pending {
     struct import *import;
     struct node *nodes;
-    uint32_t limit, used, free, live;
+    uint32_t limit, size, used, free, live;
     uint32_t oldest, newest;
     uint32_t *buckets;
     uint32_t mask;
@@ -36,32 +37,6 @@ struct blk_pending {
     uint32_t closing_count;
     uint64_t given_up;
 };
-
-int blk_pending_new(struct blk_pending **ret_pending, struct import *import, uint32_t limit)
-{
-    struct blk_pending *pending = calloc(1, sizeof(*pending));
-    uint32_t buckets = 1024;
-
-    if (pending == NULL)
-        return -ENOMEM;
-    while (buckets < limit)
-        buckets *= 2;
-    /* Untouched pages cost nothing, so the whole pool is asked for at once. */
-    pending->nodes = malloc((size_t)limit * sizeof(*pending->nodes));
-    pending->buckets = malloc(buckets * sizeof(*pending->buckets));
-    if (pending->nodes == NULL || pending->buckets == NULL) {
-        blk_pending_free(pending);
-        return -ENOMEM;
-    }
-    for (uint32_t i = 0; i < buckets; i++)
-        pending->buckets[i] = NONE;
-    pending->mask = buckets - 1;
-    pending->import = import;
-    pending->limit = limit;
-    pending->free = pending->oldest = pending->newest = NONE;
-    *ret_pending = pending;
-    return 0;
-}
 
 void blk_pending_free(struct blk_pending *pending)
 {
@@ -86,10 +61,63 @@ static bool same_key(const struct blk_piece_key *a, const struct blk_piece_key *
     return a->sector == b->sector && a->device == b->device && a->lane == b->lane;
 }
 
+/* Twice the room; the chains keep their order, older first. Moves every node. */
+static int grow(struct blk_pending *pending)
+{
+    uint32_t size = pending->size ? 2 * pending->size : NODES_FIRST, old_count = pending->buckets ? pending->mask + 1 : 0;
+    uint32_t *old = pending->buckets, *buckets = malloc(size * sizeof(*buckets));
+    struct node *nodes = realloc(pending->nodes, size * sizeof(*nodes));
+
+    if (nodes != NULL)
+        pending->nodes = nodes;
+    if (nodes == NULL || buckets == NULL) {
+        free(buckets);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < size; i++)
+        buckets[i] = NONE;
+    pending->buckets = buckets;
+    pending->mask = size - 1;
+    pending->size = size;
+    for (uint32_t i = 0; i < old_count; i++) {
+        for (uint32_t index = old[i], next; index != NONE; index = next) {
+            uint32_t *link = bucket_of(pending, &nodes[index].key);
+
+            next = nodes[index].chain;
+            nodes[index].chain = NONE;
+            while (*link != NONE)
+                link = &nodes[*link].chain;
+            *link = index;
+        }
+    }
+    free(old);
+    return 0;
+}
+
+int blk_pending_new(struct blk_pending **ret_pending, struct import *import, uint32_t limit)
+{
+    struct blk_pending *pending = calloc(1, sizeof(*pending));
+
+    if (pending == NULL)
+        return -ENOMEM;
+    pending->import = import;
+    pending->limit = limit;
+    pending->free = pending->oldest = pending->newest = NONE;
+    if (grow(pending) < 0) {
+        blk_pending_free(pending);
+        return -ENOMEM;
+    }
+    *ret_pending = pending;
+    return 0;
+}
+
+/* A node, or NONE when there is no memory. Nodes may move. */
 static uint32_t node_take(struct blk_pending *pending)
 {
     uint32_t index = pending->free;
 
+    if (index == NONE && pending->used == pending->size && grow(pending) < 0)
+        return NONE;
     if (index != NONE)
         pending->free = pending->nodes[index].newer;
     else
@@ -234,6 +262,8 @@ int blk_pending_add(struct blk_pending *pending, const struct blk_piece_key *key
     if (err < 0)
         return err;
     index = node_take(pending);
+    if (index == NONE)
+        return -ENOMEM;
     node = &pending->nodes[index];
     *node = (struct node){.op = *op, .key = *key, .bytes = bytes, .first_sector = key->sector,
                           .root = index, .open = 1, .sequence = sequence, .empty = bytes == 0};
@@ -416,6 +446,8 @@ void blk_pending_split(struct blk_pending *pending, const struct blk_piece_key *
     if (index == NONE || pending->live == pending->limit)
         return;
     cut = node_take(pending);
+    if (cut == NONE)
+        return; /* it completes as a whole, then */
     pending->nodes[cut] = (struct node){.key = *key, .bytes = pending->nodes[index].bytes - front,
                                         .root = pending->nodes[index].root};
     pending->nodes[cut].key.sector = new_sector;

@@ -131,10 +131,13 @@ static struct strace_slice trimmed(const char *at, const char *end)
 
 size_t strace_args_split(struct strace_slice args, struct strace_slice *ret_args, size_t max)
 {
-    const char *at = args.at, *end = args.at + args.length, *from = at;
+    const char *at = args.at, *from = at, *end;
     size_t count = 0;
     int depth = 0;
 
+    if (args.length == 0)
+        return 0;
+    end = args.at + args.length;
     if (trimmed(at, end).length == 0)
         return 0;
     while (at < end) {
@@ -186,7 +189,7 @@ bool strace_field(struct strace_slice list, const char *name, struct strace_slic
 
 bool strace_is(struct strace_slice slice, const char *text)
 {
-    return slice.length == strlen(text) && memcmp(slice.at, text, slice.length) == 0;
+    return slice.length > 0 && slice.length == strlen(text) && memcmp(slice.at, text, slice.length) == 0;
 }
 
 bool strace_contains(struct strace_slice slice, const char *text)

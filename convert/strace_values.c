@@ -57,10 +57,13 @@ bool strace_number(struct strace_slice slice, int64_t *ret_value)
 
 bool strace_fd_parse(struct strace_slice slice, struct strace_fd *ret)
 {
-    const char *open, *end = slice.at + slice.length, *inner;
+    const char *open, *end, *inner;
     int64_t number;
 
     *ret = (struct strace_fd){.fd = -1};
+    if (slice.length == 0)
+        return false;
+    end = slice.at + slice.length;
     if (slice.length >= 8 && memcmp(slice.at, "AT_FDCWD", 8) == 0)
         ret->fd = -100;
     else if (strace_number(slice, &number) && number >= -1 && number <= INT32_MAX)
@@ -120,9 +123,12 @@ static char unescape_one(const char **at, const char *end)
 
 int strace_unescape(struct strace_slice slice, char *buffer, size_t size)
 {
-    const char *at = slice.at, *end = slice.at + slice.length;
+    const char *at = slice.at, *end;
     size_t length = 0;
 
+    if (slice.length == 0)
+        return 0;
+    end = slice.at + slice.length;
     while (at < end) {
         char c = *at++;
 
@@ -160,10 +166,13 @@ uint32_t strace_open_flags(struct strace_slice slice)
         {"O_NOFOLLOW", 0x20000},  {"O_NOATIME", 0x40000}, {"O_CLOEXEC", 0x80000}, {"O_SYNC", 0x101000},
         {"O_PATH", 0x200000},     {"O_TMPFILE", 0x410000},
     };
-    const char *at = slice.at, *end = slice.at + slice.length;
+    const char *at = slice.at, *end;
     uint32_t value = 0;
     uint64_t number;
 
+    if (slice.length == 0)
+        return 0;
+    end = slice.at + slice.length;
     while (at < end) {
         const char *bar = memchr(at, '|', (size_t)(end - at));
         struct strace_slice word = {at, (size_t)((bar ? bar : end) - at)};
