@@ -10,6 +10,7 @@
 
 #define HALF_DAY_NS   (12ll * 3600 * 1000000000)
 #define DAY_NS        (24ll * 3600 * 1000000000)
+#define STEPS_MAX_NS  (INT64_MAX / 2)
 #define HELD_LINES    64
 #define HELD_BYTES    (8u << 20)
 #define SNIFF_LINES   40
@@ -51,13 +52,14 @@ static void set_time(struct job *job, struct reader *reader, const struct strace
         break;
     case STRACE_DAY_TIME:
         /* -t and -tt start again at midnight. */
-        if (line->time_ns + HALF_DAY_NS < reader->last_day_ns)
+        if (line->time_ns + HALF_DAY_NS < reader->last_day_ns && reader->day_ns < STEPS_MAX_NS - DAY_NS)
             reader->day_ns += DAY_NS;
         reader->last_day_ns = line->time_ns;
         reader->time_ns = reader->day_ns + line->time_ns;
         break;
     case STRACE_STEP_TIME:
-        reader->step_ns += line->time_ns;
+        if (__builtin_add_overflow(reader->step_ns, line->time_ns, &reader->step_ns) || reader->step_ns > STEPS_MAX_NS)
+            reader->step_ns = STEPS_MAX_NS;
         reader->time_ns = reader->step_ns;
         break;
     }

@@ -8,6 +8,8 @@
 #define PID_DIGITS_MAX   7  /* 4194304 */
 #define EPOCH_DIGITS     10 /* seconds since 1970, from 2001 on */
 #define SECOND_NS        1000000000ll
+#define SECONDS_MAX      8000000000ll /* of a time; durations stay far below */
+#define DURATION_MAX     1000000000ll
 #define DEPTH_MAX        64
 
 static const char *skip_blanks(const char *at, const char *end)
@@ -268,6 +270,8 @@ static const char *take_time(const char *at, const char *end, struct strace_line
             return at;
         for (const char *p = at; p < digits; p++)
             seconds = seconds * 10 + (*p - '0');
+        if (seconds > SECONDS_MAX)
+            return at;
         line->clock = seconds >= 100000000 ? STRACE_UNIX_TIME : STRACE_STEP_TIME;
         line->time_ns = seconds * SECOND_NS;
         after = digits;
@@ -366,7 +370,7 @@ static const char *take_duration(const char *at, const char *end, uint64_t *ret_
         return end;
     for (const char *p = open + 1; p < digits; p++)
         seconds = seconds * 10 + (*p - '0');
-    if (take_fraction(digits, end, &fraction_ns, &grid) != end - 1)
+    if (seconds > DURATION_MAX || take_fraction(digits, end, &fraction_ns, &grid) != end - 1)
         return end;
     *ret_ns = (uint64_t)(seconds * SECOND_NS + fraction_ns);
     while (open > at && open[-1] == ' ')
