@@ -109,9 +109,9 @@ char *anonymise_path(const uint8_t key[16], const char *path)
         size_t extension = extension_length(path, span);
 
         if (span) {
-            used += (size_t)sprintf(name + used, "%016llx",
-                                    (unsigned long long)anonymise_hash(key, path,
-                                                                       span - extension));
+            used += (size_t)sprintf(
+                name + used, "%016llx",
+                (unsigned long long)anonymise_hash(key, path, span - extension));
             memcpy(name + used, path + span - extension, extension);
             used += extension;
         }
@@ -149,8 +149,8 @@ int anonymise_tables(struct import *import)
 
 int strip_identity(struct import *import)
 {
-    static const char *const keys[] = {TRACE_META_COMMAND, TRACE_META_CONFIG, "host", "hostname",
-                                       "user", "cwd"};
+    static const char *const keys[] = {
+        TRACE_META_COMMAND, TRACE_META_CONFIG, "host", "hostname", "user", "cwd"};
     struct catalog *tables = &import->tables;
 
     for (uint32_t i = 0; i < tables->stream_count; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names taken out of a tape. anonymise: each component of a path becomes a keyed hash of it, so
- * that equal names stay equal and the tree keeps its shape; a short extension stays. The key is random, used once and never stored. strip: commands, command lines and host
- * names are dropped.
+ * that equal names stay equal and the tree keeps its shape; a short extension stays. The key is
+ * random, used once and never stored. strip: commands, command lines and host names are
+ * dropped.
  */
 #ifndef CONVERT_ANONYMISE_H
 #define CONVERT_ANONYMISE_H

@@ -146,7 +146,8 @@ static bool same_text(const char *stored, const char *text, size_t length)
     return !memcmp(stored, text, length) && stored[length] == '\0';
 }
 
-static bool file_is(const struct catalog *catalog, uint32_t file, const char *path, size_t length)
+static bool file_is(const struct catalog *catalog, uint32_t file, const char *path,
+                    size_t length)
 {
     const char *stored = catalog_file_at(catalog, file)->path;
 
@@ -183,7 +184,7 @@ int catalog_file(struct catalog *catalog, const char *path, size_t length, uint3
     if (err < 0)
         return err;
     file = &catalog->file_pages[catalog->file_count >> PAGE_BITS]
-                              [catalog->file_count & (PAGE_COUNT - 1)];
+                               [catalog->file_count & (PAGE_COUNT - 1)];
     file->path = copy_text(path, length);
     if (!file->path)
         return -ENOMEM;
@@ -194,8 +195,8 @@ int catalog_file(struct catalog *catalog, const char *path, size_t length, uint3
     return 0;
 }
 
-static bool stream_is(const struct catalog *catalog, uint32_t stream, uint32_t pid, uint32_t tid,
-                      const char *comm, size_t length)
+static bool stream_is(const struct catalog *catalog, uint32_t stream, uint32_t pid,
+                      uint32_t tid, const char *comm, size_t length)
 {
     const struct trace_stream *stored = catalog_stream_at(catalog, stream);
 
@@ -204,7 +205,7 @@ static bool stream_is(const struct catalog *catalog, uint32_t stream, uint32_t p
 }
 
 int catalog_stream(struct catalog *catalog, uint32_t pid, uint32_t tid, const char *comm,
-                  size_t comm_length, uint32_t *ret_stream)
+                   size_t comm_length, uint32_t *ret_stream)
 {
     struct trace_stream *stream;
     uint32_t hash, at;
@@ -235,7 +236,7 @@ int catalog_stream(struct catalog *catalog, uint32_t pid, uint32_t tid, const ch
     if (err < 0)
         return err;
     stream = &catalog->stream_pages[catalog->stream_count >> PAGE_BITS]
-                                  [catalog->stream_count & (PAGE_COUNT - 1)];
+                                   [catalog->stream_count & (PAGE_COUNT - 1)];
     stream->comm = copy_text(comm, comm_length);
     if (!stream->comm)
         return -ENOMEM;

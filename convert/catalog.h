@@ -35,7 +35,7 @@ void catalog_release(struct catalog *catalog);
  * longer than CATALOG_PATH_MAX, or 2^32 - 2 entries. */
 int catalog_file(struct catalog *catalog, const char *path, size_t length, uint32_t *ret_file);
 int catalog_stream(struct catalog *catalog, uint32_t pid, uint32_t tid, const char *comm,
-                  size_t comm_length, uint32_t *ret_stream);
+                   size_t comm_length, uint32_t *ret_stream);
 
 /* NULL when there is none of that number. */
 struct trace_file *catalog_file_at(const struct catalog *catalog, uint32_t file);

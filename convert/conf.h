@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the command line of `iotape convert` asks for: one table makes parser, --help and report. */
+/* What the command line of `iotape convert` asks for: one table makes parser, --help and
+ * report. */
 #ifndef CONVERT_CONF_H
 #define CONVERT_CONF_H
 

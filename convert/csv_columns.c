@@ -17,30 +17,78 @@ static const struct {
     const char *name;
     int what;
 } names[] = {
-    {"time", CSV_TIME},          {"timestamp", CSV_TIME},     {"ts", CSV_TIME},
-    {"issue", CSV_TIME},         {"issued", CSV_TIME},        {"start", CSV_TIME},
-    {"start_time", CSV_TIME},    {"starttime", CSV_TIME},     {"completed", CSV_COMPLETED},
-    {"end", CSV_COMPLETED},      {"end_time", CSV_COMPLETED}, {"endtime", CSV_COMPLETED},
-    {"latency", CSV_LATENCY},    {"duration", CSV_LATENCY},   {"response", CSV_LATENCY},
-    {"responsetime", CSV_LATENCY}, {"response_time", CSV_LATENCY}, {"elapsed", CSV_LATENCY},
-    {"op", CSV_OP},              {"opcode", CSV_OP},          {"operation", CSV_OP},
-    {"type", CSV_OP},            {"iotype", CSV_OP},          {"io_type", CSV_OP},
-    {"rw", CSV_OP},              {"file", CSV_FILE},          {"path", CSV_FILE},
-    {"filename", CSV_FILE},      {"device", CSV_FILE},        {"dev", CSV_FILE},
-    {"disk", CSV_FILE},          {"device_id", CSV_FILE},     {"volume", CSV_FILE},
-    {"volume_id", CSV_FILE},     {"volumeid", CSV_FILE},      {"lun", CSV_FILE},
-    {"offset", CSV_OFFSET},      {"byteoffset", CSV_OFFSET},  {"pos", CSV_OFFSET},
-    {"position", CSV_OFFSET},    {"lba", CSV_OFFSET},         {"sector", CSV_OFFSET},
-    {"length", CSV_LENGTH},      {"len", CSV_LENGTH},         {"size", CSV_LENGTH},
-    {"bytes", CSV_LENGTH},       {"count", CSV_LENGTH},       {"nbytes", CSV_LENGTH},
-    {"iosize", CSV_LENGTH},      {"sectors", CSV_LENGTH},     {"nsectors", CSV_LENGTH},
-    {"result", CSV_RESULT},      {"ret", CSV_RESULT},         {"pid", CSV_PID},
-    {"tid", CSV_TID},            {"thread", CSV_TID},         {"comm", CSV_COMM},
-    {"process", CSV_COMM},       {"command", CSV_COMM},       {"api", CSV_API},
-    {"flags", CSV_FLAGS},        {"batch", CSV_BATCH},        {"completion", CSV_COMPLETION},
-    {"arg", CSV_ARG},            {"file2", CSV_FILE2},        {"due", CSV_DUE},
-    {"submit", CSV_SUBMIT},      {"ref", CSV_REF},            {"cause", CSV_CAUSE},
-    {"file_size", CSV_FILE_SIZE}, {"-", CSV_IGNORE},          {"ignore", CSV_IGNORE},
+    {"time", CSV_TIME},
+    {"timestamp", CSV_TIME},
+    {"ts", CSV_TIME},
+    {"issue", CSV_TIME},
+    {"issued", CSV_TIME},
+    {"start", CSV_TIME},
+    {"start_time", CSV_TIME},
+    {"starttime", CSV_TIME},
+    {"completed", CSV_COMPLETED},
+    {"end", CSV_COMPLETED},
+    {"end_time", CSV_COMPLETED},
+    {"endtime", CSV_COMPLETED},
+    {"latency", CSV_LATENCY},
+    {"duration", CSV_LATENCY},
+    {"response", CSV_LATENCY},
+    {"responsetime", CSV_LATENCY},
+    {"response_time", CSV_LATENCY},
+    {"elapsed", CSV_LATENCY},
+    {"op", CSV_OP},
+    {"opcode", CSV_OP},
+    {"operation", CSV_OP},
+    {"type", CSV_OP},
+    {"iotype", CSV_OP},
+    {"io_type", CSV_OP},
+    {"rw", CSV_OP},
+    {"file", CSV_FILE},
+    {"path", CSV_FILE},
+    {"filename", CSV_FILE},
+    {"device", CSV_FILE},
+    {"dev", CSV_FILE},
+    {"disk", CSV_FILE},
+    {"device_id", CSV_FILE},
+    {"volume", CSV_FILE},
+    {"volume_id", CSV_FILE},
+    {"volumeid", CSV_FILE},
+    {"lun", CSV_FILE},
+    {"offset", CSV_OFFSET},
+    {"byteoffset", CSV_OFFSET},
+    {"pos", CSV_OFFSET},
+    {"position", CSV_OFFSET},
+    {"lba", CSV_OFFSET},
+    {"sector", CSV_OFFSET},
+    {"length", CSV_LENGTH},
+    {"len", CSV_LENGTH},
+    {"size", CSV_LENGTH},
+    {"bytes", CSV_LENGTH},
+    {"count", CSV_LENGTH},
+    {"nbytes", CSV_LENGTH},
+    {"iosize", CSV_LENGTH},
+    {"sectors", CSV_LENGTH},
+    {"nsectors", CSV_LENGTH},
+    {"result", CSV_RESULT},
+    {"ret", CSV_RESULT},
+    {"pid", CSV_PID},
+    {"tid", CSV_TID},
+    {"thread", CSV_TID},
+    {"comm", CSV_COMM},
+    {"process", CSV_COMM},
+    {"command", CSV_COMM},
+    {"api", CSV_API},
+    {"flags", CSV_FLAGS},
+    {"batch", CSV_BATCH},
+    {"completion", CSV_COMPLETION},
+    {"arg", CSV_ARG},
+    {"file2", CSV_FILE2},
+    {"due", CSV_DUE},
+    {"submit", CSV_SUBMIT},
+    {"ref", CSV_REF},
+    {"cause", CSV_CAUSE},
+    {"file_size", CSV_FILE_SIZE},
+    {"-", CSV_IGNORE},
+    {"ignore", CSV_IGNORE},
 };
 
 static const struct {
@@ -48,23 +96,19 @@ static const struct {
     bool time;
     uint64_t num, den;
 } units[] = {
-    {"s", true, 1000000000, 1},   {"sec", true, 1000000000, 1},
-    {"seconds", true, 1000000000, 1}, {"ms", true, 1000000, 1},
-    {"us", true, 1000, 1},        {"usec", true, 1000, 1},
-    {"ns", true, 1, 1},           {"nsec", true, 1, 1},
-    {"100ns", true, 100, 1},      {"filetime", true, 100, 1},
-    {"b", false, 1, 1},           {"byte", false, 1, 1},
-    {"bytes", false, 1, 1},       {"sector", false, 512, 1},
-    {"sectors", false, 512, 1},   {"k", false, 1024, 1},
-    {"kib", false, 1024, 1},      {"kb", false, 1024, 1},
-    {"page", false, 4096, 1},     {"4k", false, 4096, 1},
-    {"mib", false, 1048576, 1},
+    {"s", true, 1000000000, 1}, {"sec", true, 1000000000, 1}, {"seconds", true, 1000000000, 1},
+    {"ms", true, 1000000, 1},   {"us", true, 1000, 1},        {"usec", true, 1000, 1},
+    {"ns", true, 1, 1},         {"nsec", true, 1, 1},         {"100ns", true, 100, 1},
+    {"filetime", true, 100, 1}, {"b", false, 1, 1},           {"byte", false, 1, 1},
+    {"bytes", false, 1, 1},     {"sector", false, 512, 1},    {"sectors", false, 512, 1},
+    {"k", false, 1024, 1},      {"kib", false, 1024, 1},      {"kb", false, 1024, 1},
+    {"page", false, 4096, 1},   {"4k", false, 4096, 1},       {"mib", false, 1048576, 1},
 };
 
 static bool is_time(int what)
 {
-    return what == CSV_TIME || what == CSV_COMPLETED || what == CSV_LATENCY || what == CSV_DUE ||
-           what == CSV_SUBMIT;
+    return what == CSV_TIME || what == CSV_COMPLETED || what == CSV_LATENCY ||
+           what == CSV_DUE || what == CSV_SUBMIT;
 }
 
 static bool is_size(int what)
@@ -128,10 +172,11 @@ int csv_columns_parse(struct csv_columns *columns, const char *text, struct diag
             return diag_set(diag, -EINVAL, "--columns: more than %u", CSV_COLUMNS_MAX);
         column->what = find_name(at, name);
         if (column->what < 0)
-            return diag_set(diag, -EINVAL,
-                            "--columns: '%.*s' is not a column (time, latency, op, file, offset, "
-                            "length, result, pid, tid, comm, flags ... or - to ignore one)",
-                            (int)name, at);
+            return diag_set(
+                diag, -EINVAL,
+                "--columns: '%.*s' is not a column (time, latency, op, file, offset, "
+                "length, result, pid, tid, comm, flags ... or - to ignore one)",
+                (int)name, at);
         set_default(column, at, name);
         if (name < length && !set_unit(column, at + name + 1, length - name - 1))
             return diag_set(diag, -EINVAL, "--columns: '%.*s' is not a unit of %.*s",

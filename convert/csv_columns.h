@@ -16,8 +16,8 @@ struct diag;
 
 enum csv_what {
     CSV_IGNORE,
-    CSV_TIME,       /* of issue */
-    CSV_COMPLETED,  /* time of completion */
+    CSV_TIME,      /* of issue */
+    CSV_COMPLETED, /* time of completion */
     CSV_LATENCY,
     CSV_OP,
     CSV_FILE,
@@ -42,9 +42,9 @@ enum csv_what {
 };
 
 struct csv_column {
-    int what;               /* enum csv_what */
-    uint64_t num, den;      /* ns or bytes a unit; 0/0: not said */
-    bool default_unit;      /* --time-unit or --sector-size may replace it */
+    int what;          /* enum csv_what */
+    uint64_t num, den; /* ns or bytes a unit; 0/0: not said */
+    bool default_unit; /* --time-unit or --sector-size may replace it */
 };
 
 struct csv_columns {

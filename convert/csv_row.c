@@ -17,7 +17,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* The quoted field at line[*at] (the quote): unquoted in place, *at behind its closing quote. */
+/* The quoted field at line[*at] (the quote): unquoted in place, *at behind its closing quote.
+ */
 static void unquote(char *line, size_t length, size_t *at, struct field *field)
 {
     size_t from = *at + 1, to = from;
@@ -59,7 +60,8 @@ size_t csv_row_split(struct field *fields, char *line, size_t length, char separ
         field = (struct field){line + at, 0, at + 1};
         if (at < length && line[at] == '"') {
             unquote(line, length, &at, &field);
-            while (at < length && line[at] != separator && !(separator == ' ' && is_blank(line[at])))
+            while (at < length && line[at] != separator &&
+                   !(separator == ' ' && is_blank(line[at])))
                 at++;
         } else {
             end = at;
@@ -134,8 +136,8 @@ static int read_on(struct csv_row *row, struct input *input, struct import *impo
     return 1;
 }
 
-int csv_row_next(struct csv_row *row, struct input *input, struct import *import, char separator,
-                 const char *comment)
+int csv_row_next(struct csv_row *row, struct input *input, struct import *import,
+                 char separator, const char *comment)
 {
     size_t comment_length = strlen(comment), length;
     char *line;

@@ -21,8 +21,8 @@ struct csv_row {
  * it at separator (' ' = runs of blanks and tabs). 1, 0 at the end, -errno; a quote that never
  * closes is import_bad: 1 with count 0 when that is skipped.
  */
-int csv_row_next(struct csv_row *row, struct input *input, struct import *import, char separator,
-                 const char *comment);
+int csv_row_next(struct csv_row *row, struct input *input, struct import *import,
+                 char separator, const char *comment);
 /* Splits one line that has no quotes spanning lines; for headers and sniffing. */
 size_t csv_row_split(struct field *fields, char *line, size_t length, char separator);
 void csv_row_release(struct csv_row *row);

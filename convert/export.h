@@ -11,7 +11,8 @@
 
 #define EXPORT_BUFFER_BYTES (1u << 20)
 
-struct export {
+struct export
+{
     struct import *import;
     const struct exporter *exporter;
     void *state;
@@ -27,7 +28,8 @@ struct export {
     size_t note_count;
 };
 
-/* The sink is taken over, also on failure. conf belongs to the caller and outlives the export. */
+/* The sink is taken over, also on failure. conf belongs to the caller and outlives the export.
+ */
 int export_open(struct export *export, struct import *import, const struct exporter *exporter,
                 const void *conf, struct trace_sink *sink);
 int export_ops(struct export *export, const struct trace_op *ops, size_t count);

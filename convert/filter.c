@@ -106,7 +106,9 @@ static int keep_stream(struct filter *filter, const struct trace_op *op)
     if (!filter->stream_keep[op->stream])
         filter->stream_keep[op->stream] =
             stream_matches(&filter->conf->streams,
-                           filter->tables.stream(filter->tables.context, op->stream)) ? 2 : 1;
+                           filter->tables.stream(filter->tables.context, op->stream))
+                ? 2
+                : 1;
     return filter->stream_keep[op->stream] == 2;
 }
 
@@ -210,7 +212,8 @@ int filter_parse_time(const struct opt *opt, void *conf, const char *text, struc
                         "--%s: '%s' is not A..B, two times with their units (10s..1m, 5ms..)",
                         opt->name, text);
     filter->timed = true;
-    /* Name-space calls before the first I/O op are at negative times: an open start has them. */
+    /* Name-space calls before the first I/O op are at negative times: an open start has them.
+     */
     filter->from_ns = *from ? (int64_t)from_ns : INT64_MIN;
     filter->to_ns = (int64_t)to_ns;
     return 0;

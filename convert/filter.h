@@ -12,19 +12,24 @@
 #include "traces/opts.h"
 #include "traces/trace.h"
 
-enum filter_sample_by { SAMPLE_OP, SAMPLE_FILE, SAMPLE_STREAM, SAMPLE_REGION };
+enum filter_sample_by {
+    SAMPLE_OP,
+    SAMPLE_FILE,
+    SAMPLE_STREAM,
+    SAMPLE_REGION
+};
 
 struct filter_conf {
     bool timed, ranged;
-    int64_t from_ns, to_ns;          /* of issue, from the first I/O op: from <= t < to */
-    uint64_t from_bytes, to_bytes;   /* ops that touch [from, to) */
-    uint64_t kinds;                  /* bit a kind; 0 = all */
-    struct opt_list files;           /* globs of paths; any may match */
-    struct opt_list streams;         /* PID, PID/TID or a command's glob */
-    double sample_pct;               /* 0 or 100 = all */
-    int sample_by;                   /* enum filter_sample_by */
+    int64_t from_ns, to_ns;        /* of issue, from the first I/O op: from <= t < to */
+    uint64_t from_bytes, to_bytes; /* ops that touch [from, to) */
+    uint64_t kinds;                /* bit a kind; 0 = all */
+    struct opt_list files;         /* globs of paths; any may match */
+    struct opt_list streams;       /* PID, PID/TID or a command's glob */
+    double sample_pct;             /* 0 or 100 = all */
+    int sample_by;                 /* enum filter_sample_by */
     uint64_t sample_seed;
-    uint64_t head;                   /* ops at most; 0 = all */
+    uint64_t head; /* ops at most; 0 = all */
 };
 
 /* Where the tables are: a conversion's, or a tape's. */
@@ -37,7 +42,7 @@ struct filter_tables {
 struct filter {
     const struct filter_conf *conf;
     struct filter_tables tables;
-    bool early; /* anything to ask before sorting */
+    bool early;                       /* anything to ask before sorting */
     uint8_t *file_keep, *stream_keep; /* by number: 0 not asked yet, 1 no, 2 yes */
     uint32_t file_known, stream_known;
     uint64_t sample_limit, op_number;

@@ -197,8 +197,7 @@ int fit_finish(struct fit *fit, struct catalog *tables, struct diag *diag)
         struct trace_file *file = catalog_file_at(tables, i);
 
         if (fit->max_ends[i] > fit->conf->size_bytes ||
-            (file->size_bytes != TRACE_UNKNOWN_U64 &&
-             file->size_bytes > fit->conf->size_bytes))
+            (file->size_bytes != TRACE_UNKNOWN_U64 && file->size_bytes > fit->conf->size_bytes))
             file->size_bytes = fit->conf->size_bytes;
     }
     return 0;

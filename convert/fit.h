@@ -7,8 +7,8 @@
  *   pack   grains of a file that were touched are laid side by side in order: neighbours stay
  *          neighbours, untouched space vanishes. Discards are clipped to what was touched.
  *
- * Ops are observed before any is moved. Memory: a pack keeps at most FIT_GRAINS_MAX grains; when
- * more are touched the grain doubles. One thread.
+ * Ops are observed before any is moved. Memory: a pack keeps at most FIT_GRAINS_MAX grains;
+ * when more are touched the grain doubles. One thread.
  */
 #ifndef CONVERT_FIT_H
 #define CONVERT_FIT_H
@@ -22,7 +22,12 @@ struct catalog;
 
 #define FIT_GRAINS_MAX (1u << 20)
 
-enum fit_mode { FIT_NONE, FIT_WRAP, FIT_SCALE, FIT_PACK };
+enum fit_mode {
+    FIT_NONE,
+    FIT_WRAP,
+    FIT_SCALE,
+    FIT_PACK
+};
 
 struct fit_conf {
     int mode;             /* enum fit_mode */
@@ -31,7 +36,7 @@ struct fit_conf {
 };
 
 struct fit_grain {
-    uint64_t number; /* offset >> grain_bits */
+    uint64_t number;         /* offset >> grain_bits */
     uint32_t file, position; /* position: sorted rank within the file; before: used mark */
 };
 
@@ -43,7 +48,7 @@ struct fit {
     uint64_t *max_ends; /* by file number: of the source */
     uint32_t max_ends_known;
     uint64_t moved, shortened, dropped; /* ops */
-    uint64_t largest_bytes; /* of a packed file */
+    uint64_t largest_bytes;             /* of a packed file */
 };
 
 int fit_conf_check(const struct fit_conf *conf, struct diag *diag);

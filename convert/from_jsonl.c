@@ -194,14 +194,16 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
 {
     (void)at_end;
     return length >= sizeof(FIRST_KEY) - 1 && !memcmp(bytes, FIRST_KEY, sizeof(FIRST_KEY) - 1)
-               ? IMPORT_SURE : IMPORT_NO;
+               ? IMPORT_SURE
+               : IMPORT_NO;
 }
 
 const struct importer importer_jsonl = {
     .name = "jsonl",
     .summary = "the JSON lines that --to jsonl writes",
-    .help = "An object a line. issue_ns and op are needed, the other keys may be absent; unknown\n"
-            "keys are passed over. Times in ns, sizes in bytes.",
+    .help =
+        "An object a line. issue_ns and op are needed, the other keys may be absent; unknown\n"
+        "keys are passed over. Times in ns, sizes in bytes.",
     .sniff = sniff,
     .run = run,
 };

@@ -134,8 +134,7 @@ static void copy_losses(struct from_tape *from)
     if (damage.blocks) {
         import_lost(from->import, "damaged block", damage.ops);
         import_note(from->import, "%llu damaged blocks, the first at byte %llu",
-                    (unsigned long long)damage.blocks,
-                    (unsigned long long)damage.first_offset);
+                    (unsigned long long)damage.blocks, (unsigned long long)damage.first_offset);
     }
     if (damage.truncated)
         import_note(from->import, "the tape ends abruptly: what follows its last whole block "
@@ -144,8 +143,10 @@ static void copy_losses(struct from_tape *from)
 
 static int run(struct input **inputs, size_t count, struct import *import, const void *conf)
 {
-    struct trace_source source = {.read = source_read, .size_bytes = TRACE_UNKNOWN_U64,
-                                  .context = inputs[0], .name = input_name(inputs[0])};
+    struct trace_source source = {.read = source_read,
+                                  .size_bytes = TRACE_UNKNOWN_U64,
+                                  .context = inputs[0],
+                                  .name = input_name(inputs[0])};
     struct from_tape from = {.import = import};
     const struct trace_op *ops;
     size_t op_count;

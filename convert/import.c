@@ -99,7 +99,7 @@ int import_stream(struct import *import, uint32_t pid, uint32_t tid, const char 
                   size_t comm_length, uint32_t *ret_stream)
 {
     int err = catalog_stream(&import->tables, pid, tid, comm ? comm : "",
-                            comm ? strnlen(comm, comm_length) : 0, ret_stream);
+                             comm ? strnlen(comm, comm_length) : 0, ret_stream);
 
     return err < 0 ? diag_errno(import->diag, err, "stream table") : 0;
 }
@@ -266,7 +266,8 @@ static void meet_wall(struct import *import, const char *value)
 
     errno = 0;
     wall_ns = strtoll(value, &end, 10);
-    if (errno || end == value || *end || wall_ns > IMPORT_TIME_MAX || wall_ns < -IMPORT_TIME_MAX)
+    if (errno || end == value || *end || wall_ns > IMPORT_TIME_MAX ||
+        wall_ns < -IMPORT_TIME_MAX)
         return;
     if (!import->wall_known && import->runs <= 1) {
         import->wall_known = true;
@@ -298,9 +299,8 @@ int import_meta(struct import *import, const char *key, const char *value)
         }
     copy = strdup(value);
     key_copy = strdup(key);
-    grown = copy && key_copy
-                ? realloc(import->meta, (import->meta_count + 1) * sizeof(*grown))
-                : NULL;
+    grown = copy && key_copy ? realloc(import->meta, (import->meta_count + 1) * sizeof(*grown))
+                             : NULL;
     if (!grown) {
         free(copy);
         free(key_copy);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One conversion's import side as the core makes it: convert/importer.h is what an importer sees.
+ * One conversion's import side as the core makes it: convert/importer.h is what an importer
+ * sees.
  *
  * Ops are checked, counted and handed to the sink in batches; tables, metadata and counts are
  * read from the struct afterwards. One thread.
@@ -54,8 +55,8 @@ void import_init(struct import *import, const struct import_options *options, ui
                  int (*sink)(void *context, const struct trace_op *ops, size_t count),
                  void *sink_context, struct diag *diag);
 /*
- * Before each call of an importer. Its times are moved by shift_ns; those of a second run also by
- * the difference of the wall clocks, when both are known and align_start is false.
+ * Before each call of an importer. Its times are moved by shift_ns; those of a second run also
+ * by the difference of the wall clocks, when both are known and align_start is false.
  */
 void import_begin_run(struct import *import, int64_t shift_ns, bool align_start);
 /* Hands the last batch to the sink. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is in a tape: one pass, memory that does not grow with the ops. --quick reads the headers
- * of the blocks alone and leaves out what they cannot say.
+ * What is in a tape: one pass, memory that does not grow with the ops. --quick reads the
+ * headers of the blocks alone and leaves out what they cannot say.
  */
 #ifndef CONVERT_INFO_H
 #define CONVERT_INFO_H
@@ -42,9 +42,9 @@ struct info {
     bool has_io, has_any;
     int64_t first_io_ns, last_io_ns, first_ns, last_ns;
     /* not with --quick */
-    struct hist *read_size, *write_size, *gap;   /* bytes, bytes, ns between I/O issues */
-    struct hist *latency[3];                     /* ns: read, write, sync; exact ones only */
-    uint64_t latency_upper, latency_unknown;     /* of I/O ops */
+    struct hist *read_size, *write_size, *gap; /* bytes, bytes, ns between I/O issues */
+    struct hist *latency[3];                   /* ns: read, write, sync; exact ones only */
+    uint64_t latency_upper, latency_unknown;   /* of I/O ops */
     uint64_t sequential_reads, sequential_writes;
     uint64_t direct, errors, short_transfers;
     uint64_t long_gaps; /* above INFO_GAP_NS */

@@ -20,13 +20,13 @@ static void print_ops(const struct info *info, FILE *out)
     for (unsigned int kind = 0; kind < TRACE_OP_COUNT; kind++) {
         if (!info->op_count[kind])
             continue;
-        fprintf(out, "  %-12s %12" PRIu64 "  %5.1f%%", trace_op_name(kind), info->op_count[kind],
-                100.0 * (double)info->op_count[kind] / (double)info->ops);
+        fprintf(out, "  %-12s %12" PRIu64 "  %5.1f%%", trace_op_name(kind),
+                info->op_count[kind], 100.0 * (double)info->op_count[kind] / (double)info->ops);
         if (info->op_bytes[kind])
             fprintf(out, "  %10s", units_size(info->op_bytes[kind], text));
         if (info->op_bytes[kind] && seconds > 0)
-            fprintf(out, "  %s/s", units_size((uint64_t)((double)info->op_bytes[kind] / seconds),
-                                              text));
+            fprintf(out, "  %s/s",
+                    units_size((uint64_t)((double)info->op_bytes[kind] / seconds), text));
         fputc('\n', out);
     }
 }
@@ -48,7 +48,8 @@ static void print_quantiles(FILE *out, const char *label, const struct hist *his
         fprintf(out, "  %s %s", names[i],
                 bytes ? units_size(value, text) : units_time(value, text));
     }
-    fprintf(out, "  max %s\n", bytes ? units_size(hist->max, text) : units_time(hist->max, text));
+    fprintf(out, "  max %s\n",
+            bytes ? units_size(hist->max, text) : units_time(hist->max, text));
 }
 
 static void print_shape(const struct info *info, FILE *out)
@@ -95,8 +96,8 @@ static void print_times(const struct info *info, FILE *out)
         print_quantiles(out, label, info->latency[i], false);
     }
     if (info->latency_upper)
-        fprintf(out, "  %-20s %" PRIu64 " ops: an upper bound only, left out above\n", "latency",
-                info->latency_upper);
+        fprintf(out, "  %-20s %" PRIu64 " ops: an upper bound only, left out above\n",
+                "latency", info->latency_upper);
     if (info->flight.max)
         fprintf(out, "  %-20s mean %.2f, most %u%s\n", "in flight",
                 seconds > 0 ? info->flight.depth_ns / seconds : 0.0, info->flight.max,
@@ -131,10 +132,13 @@ static void print_damage(struct trace_reader *reader, FILE *out)
         fprintf(out, "  %-20s %" PRIu64 " events, says the recorder\n", "lost",
                 trace_reader_lost(reader));
     if (damage.blocks)
-        fprintf(out, "  %-20s %" PRIu64 " blocks, %" PRIu64 " ops with them; first at byte %"
-                PRIu64 "\n", "damaged", damage.blocks, damage.ops, damage.first_offset);
+        fprintf(out,
+                "  %-20s %" PRIu64 " blocks, %" PRIu64 " ops with them; first at byte %" PRIu64
+                "\n",
+                "damaged", damage.blocks, damage.ops, damage.first_offset);
     if (damage.truncated)
-        fprintf(out, "  %-20s the tape has no end block: it was cut, or its writer was killed\n",
+        fprintf(out,
+                "  %-20s the tape has no end block: it was cut, or its writer was killed\n",
                 "truncated");
 }
 
@@ -153,10 +157,10 @@ void info_print(const struct info *info, struct trace_reader *reader, const char
     uint64_t ns = info_duration_ns(info);
 
     fprintf(out, "%s: %s%s\n", trace_reader_name(reader), format,
-            strcmp(format, "tape")             ? ", seen as a tape"
-            : trace_reader_is_result(reader)   ? ", result of a replay"
-            : trace_reader_is_raw(reader)      ? ", raw"
-                                               : ", normalised");
+            strcmp(format, "tape")           ? ", seen as a tape"
+            : trace_reader_is_result(reader) ? ", result of a replay"
+            : trace_reader_is_raw(reader)    ? ", raw"
+                                             : ", normalised");
     fprintf(out, "  %" PRIu64 " ops in %s", info->ops, units_time(ns, duration));
     if (ns)
         fprintf(out, ", %s ops/s", units_count((double)info->ops * 1e9 / (double)ns, rate));
@@ -333,7 +337,8 @@ int info_print_json(const struct info *info, struct trace_reader *reader, const 
     json_object_set_new(root, "ops", whole(info->ops));
     json_object_set_new(root, "by_op", ops_json(info));
     json_object_set_new(root, "duration_ns", whole(info_duration_ns(info)));
-    json_object_set_new(root, "min_offset", info->max_end ? whole(info->min_offset) : json_null());
+    json_object_set_new(root, "min_offset",
+                        info->max_end ? whole(info->min_offset) : json_null());
     json_object_set_new(root, "max_end", info->max_end ? whole(info->max_end) : json_null());
     json_object_set_new(root, "files", whole(trace_reader_file_count(reader)));
     json_object_set_new(root, "streams", whole(trace_reader_stream_count(reader)));

@@ -133,7 +133,8 @@ static int add_members(struct input_list *list, const char *path, struct unpack 
     return err == -ENOENT ? 0 : err;
 }
 
-/* Standard input that is a tar goes to an unlinked file first: members are read more than once. */
+/* Standard input that is a tar goes to an unlinked file first: members are read more than once.
+ */
 static int spool_stdin(char path[32], struct unpack *unpack, struct diag *diag)
 {
     static uint8_t chunk[1u << 16];
@@ -316,10 +317,9 @@ static int input_open(struct input *input)
     if (input->closed)
         return diag_errno(input->diag, -EBADF, "%s", input->name);
     if (!input->unpack)
-        err = input->path
-                  ? unpack_open_path(&input->unpack, input->path, input->diag)
-                  : unpack_open_memory(&input->unpack, input->name, input->bytes,
-                                     input->bytes_length, input->diag);
+        err = input->path ? unpack_open_path(&input->unpack, input->path, input->diag)
+                          : unpack_open_memory(&input->unpack, input->name, input->bytes,
+                                               input->bytes_length, input->diag);
     if (err < 0)
         return err;
     length = unpack_head(input->unpack, &head);
@@ -344,7 +344,7 @@ static int make_room(struct input *input, size_t bytes)
     if (input->start + bytes <= input->capacity)
         return 0;
     if (bytes > input->capacity / 2 || !input->buffer) {
-        size_t capacity = input->capacity             ? input->capacity
+        size_t capacity = input->capacity                       ? input->capacity
                           : input->bytes_length && !input->path ? 4096
                                                                 : FIRST_CAPACITY;
         uint8_t *buffer;
@@ -385,7 +385,7 @@ static int fill(struct input *input, size_t bytes)
             break;
         }
         got = unpack_read(input->unpack, input->buffer + input->end,
-                        room < LARGEST_READ ? room : LARGEST_READ);
+                          room < LARGEST_READ ? room : LARGEST_READ);
         if (got < 0)
             err = (int)got;
         else if (got == 0)
@@ -441,10 +441,9 @@ int input_line(struct input *input, char **ret_line, size_t *ret_length)
 
     for (;;) {
         size_t have = input->end - input->start;
-        uint8_t *newline =
-            have > scanned
-                ? memchr(input->buffer + input->start + scanned, '\n', have - scanned)
-                : NULL;
+        uint8_t *newline = have > scanned ? memchr(input->buffer + input->start + scanned, '\n',
+                                                   have - scanned)
+                                          : NULL;
         int err;
 
         if (newline) {

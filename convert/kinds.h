@@ -16,7 +16,7 @@ struct kinds {
         const char *constant; /* as given, compared by address only */
         char *kind;           /* owned copy */
         uint64_t count;
-    } *items;
+    } * items;
     size_t count;
     uint64_t beyond; /* counted for kinds past KINDS_MAX, or when memory ran out */
 };

@@ -18,7 +18,13 @@
 #include "convert/view.h"
 #include "traces/diag.h"
 
-enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+#define NOTES_SHOWN 10u
+
+enum {
+    EXIT_FINE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2
+};
 
 static void on_signal(int number)
 {
@@ -36,10 +42,17 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &action, NULL);
 }
 
+/* A tape may be damaged in thousands of places: the first say enough, and info has the sums. */
 static void print_note(void *context, const char *text)
 {
-    (void)context;
-    fprintf(stderr, "iotape: %s\n", text);
+    unsigned int *printed = context;
+
+    if (*printed < NOTES_SHOWN)
+        fprintf(stderr, "iotape: %s\n", text);
+    else if (*printed == NOTES_SHOWN)
+        fprintf(stderr, "iotape: further notes are not shown\n");
+    if (*printed <= NOTES_SHOWN)
+        ++*printed;
 }
 
 static int complain(const struct diag *diag)
@@ -116,7 +129,8 @@ static int gather(struct operands *operands, const struct convert_conf *conf, ch
     if (conf->from) {
         importer = importer_find(conf->from, pipeline_format_name(conf->from, &opts));
         if (!importer)
-            return diag_set(diag, -EINVAL, "--from: no format '%s' (--list-formats)", conf->from);
+            return diag_set(diag, -EINVAL, "--from: no format '%s' (--list-formats)",
+                            conf->from);
     }
     for (int i = 0; i < count && err == 0; i++)
         err = operands_add(operands, words[i], importer, diag);
@@ -145,7 +159,8 @@ static int convert(struct convert_conf *conf, char **words, int count, struct di
         report_print(&pipeline, &operands,
                      !strcmp(conf->output, "-") ||
                              (conf->report_json && !strcmp(conf->report_json, "-"))
-                         ? stderr : stdout);
+                         ? stderr
+                         : stdout);
     if (begun)
         pipeline_release(&pipeline);
     operands_release(&operands);
@@ -215,7 +230,8 @@ static int command_view(int argc, char **argv, bool info, struct diag *diag)
 
 int main(int argc, char **argv)
 {
-    struct diag diag = {.note = print_note};
+    unsigned int notes = 0;
+    struct diag diag = {.note = print_note, .note_context = &notes};
     int err;
 
     setlocale(LC_CTYPE, "C");

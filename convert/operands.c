@@ -155,10 +155,9 @@ static int warn_of_siblings(struct operands *operands, const char *path, struct 
     if (err == 0 && names.count > 1 && operands->note_count < 8) {
         char *note;
 
-        if (asprintf(&note,
-                     "%s is one of %zu per-CPU files: give %.*s to convert the whole trace",
-                     path, names.count, (int)(strlen(path) - strlen(last) + base_length),
-                     path) > 0)
+        if (asprintf(
+                &note, "%s is one of %zu per-CPU files: give %.*s to convert the whole trace",
+                path, names.count, (int)(strlen(path) - strlen(last) + base_length), path) > 0)
             operands->notes[operands->note_count++] = note;
     }
     names_release(&names);
@@ -209,10 +208,12 @@ static int add_dir(struct operands *operands, const char *path, const struct imp
     if (err == 0 && !names.count) {
         err = list_dir(path, false, NULL, &names, diag);
         operands->importer = forced ? forced : err == 0 ? dir_importer(&names) : NULL;
-        if (err == 0 && (!operands->importer || !(operands->importer->flags & IMPORTER_DIRECTORY)))
+        if (err == 0 &&
+            (!operands->importer || !(operands->importer->flags & IMPORTER_DIRECTORY)))
             err = diag_set(diag, -EISDIR,
                            "%s: is a directory without NAME.blktrace.CPU files, and not the "
-                           "directory of a format that has one", path);
+                           "directory of a format that has one",
+                           path);
     }
     if (err == 0)
         err = add_names(operands, &names, diag);

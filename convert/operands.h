@@ -17,7 +17,7 @@ struct operands {
     /* Every file that was opened, so that an output can be kept off them. */
     struct operands_file {
         uint64_t device, inode;
-    } *files;
+    } * files;
     size_t file_count;
 };
 

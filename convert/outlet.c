@@ -31,14 +31,15 @@ static char *part_path(const char *path, size_t number)
     char *made;
 
     return asprintf(&made, "%.*s.%03zu%s", (int)stem, path, number, path + stem) < 0 ? NULL
-                                                                                   : made;
+                                                                                     : made;
 }
 
 static int part_new(struct outlet *outlet, uint32_t key, size_t *ret_part)
 {
     bool split = outlet->conf.transform->split != SPLIT_NONE;
-    size_t most = !split ? 1 : outlet->conf.transform->split == SPLIT_TIME ? OUTLET_TIMES_MAX
-                                                                           : OUTLET_PARTS_MAX;
+    size_t most = !split                                        ? 1
+                  : outlet->conf.transform->split == SPLIT_TIME ? OUTLET_TIMES_MAX
+                                                                : OUTLET_PARTS_MAX;
     struct outlet_part *part;
 
     if (outlet->count == most)
@@ -53,8 +54,8 @@ static int part_new(struct outlet *outlet, uint32_t key, size_t *ret_part)
     part = &outlet->parts[outlet->count];
     part->key = key;
     if (outlet->conf.path)
-        part->path = split ? part_path(outlet->conf.path, outlet->count)
-                           : strdup(outlet->conf.path);
+        part->path =
+            split ? part_path(outlet->conf.path, outlet->count) : strdup(outlet->conf.path);
     if (outlet->conf.path && !part->path)
         return diag_errno(diag_of(outlet), -ENOMEM, "output");
     *ret_part = outlet->count++;
@@ -87,13 +88,13 @@ static int split_meta(struct outlet *outlet, const struct outlet_part *part)
             snprintf(text, sizeof(text), "%u/%u", stream->pid, stream->tid);
         import_meta_drop(import, "split");
         return import_meta(import, "split", stream ? text : "-");
-    case SPLIT_TIME:
-        return set_number(outlet, "split", (int64_t)part->key);
+    case SPLIT_TIME: return set_number(outlet, "split", (int64_t)part->key);
     default: return 0;
     }
 }
 
-/* Time 0 is known: what the metadata say of it moves with it. source_ns is on the source's clock. */
+/* Time 0 is known: what the metadata say of it moves with it. source_ns is on the source's
+ * clock. */
 static int part_meta(struct outlet *outlet, const struct outlet_part *part, int64_t source_ns,
                      int64_t capture_start_ns, bool has_capture_start)
 {
@@ -106,9 +107,9 @@ static int part_meta(struct outlet *outlet, const struct outlet_part *part, int6
     if (err == 0 && import->wall_known)
         err = set_number(outlet, TRACE_META_START_WALL, import->wall_ns + source_ns);
     if (err == 0 && outlet->conf.transform->split != SPLIT_NONE)
-        err = set_number(outlet, "split_start_ns",
-                         transform_speed(outlet->conf.transform,
-                                         part->base_ns - outlet->base_ns));
+        err = set_number(
+            outlet, "split_start_ns",
+            transform_speed(outlet->conf.transform, part->base_ns - outlet->base_ns));
     return err;
 }
 

@@ -41,7 +41,8 @@ static int early_ops(void *context, const struct trace_op *ops, size_t count)
 
 static void account_times(struct pipeline *pipeline, const struct trace_op *op)
 {
-    if (pipeline->out_ops++ && op->issue_ns - pipeline->last_out_ns > pipeline->largest_gap_ns) {
+    if (pipeline->out_ops++ &&
+        op->issue_ns - pipeline->last_out_ns > pipeline->largest_gap_ns) {
         pipeline->largest_gap_ns = op->issue_ns - pipeline->last_out_ns;
         pipeline->largest_gap_at_ns = pipeline->last_out_ns;
     }
@@ -187,23 +188,25 @@ static int choose_importer(struct pipeline *pipeline, struct operands *operands)
     } else {
         pipeline->importer = operands->importer;
     }
-    for (size_t i = 0; i < inputs->count && err == 0 && !pipeline->conf->from &&
-                       !operands->importer; i++) {
+    for (size_t i = 0;
+         i < inputs->count && err == 0 && !pipeline->conf->from && !operands->importer; i++) {
         const struct importer *importer;
         const uint8_t *bytes;
 
         /* A CPU that did nothing leaves an empty file: run_importer knows who may have one. */
-        if (i + 1 < inputs->count + (pipeline->importer != NULL) && input_peek(inputs->items[i], &bytes, 1) == 0) {
+        if (i + 1 < inputs->count + (pipeline->importer != NULL) &&
+            input_peek(inputs->items[i], &bytes, 1) == 0) {
             input_park(inputs->items[i]);
             continue;
         }
         err = sniff_input(inputs->items[i], &importer, pipeline->diag);
         input_park(inputs->items[i]);
         if (err == 0 && pipeline->importer && importer != pipeline->importer)
-            err = diag_set(pipeline->diag, -EBADMSG,
-                           "%s is %s but %s is %s: convert each to a tape, then merge the tapes",
-                           input_name(inputs->items[0]), pipeline->importer->name,
-                           input_name(inputs->items[i]), importer->name);
+            err =
+                diag_set(pipeline->diag, -EBADMSG,
+                         "%s is %s but %s is %s: convert each to a tape, then merge the tapes",
+                         input_name(inputs->items[0]), pipeline->importer->name,
+                         input_name(inputs->items[i]), importer->name);
         if (err == 0)
             pipeline->importer = importer;
     }
@@ -345,7 +348,8 @@ static int run_importer(struct pipeline *pipeline, struct operands *operands)
             break;
         input_close(inputs->items[i]);
     }
-    return err < 0 ? diag_errno(pipeline->diag, err, "reading") : import_flush(&pipeline->import);
+    return err < 0 ? diag_errno(pipeline->diag, err, "reading")
+                   : import_flush(&pipeline->import);
 }
 
 /* Nothing was found: that is an error unless the source is a tape, which may be empty. */

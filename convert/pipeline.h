@@ -35,7 +35,8 @@ struct pipeline {
     size_t input_count;
     uint64_t out_ops;
     uint64_t out_count[TRACE_OP_COUNT], out_bytes[TRACE_OP_COUNT];
-    int64_t first_io_ns; /* lowest issue of an I/O op on the source's clock, before any change */
+    int64_t
+        first_io_ns; /* lowest issue of an I/O op on the source's clock, before any change */
     bool has_io;
     /* of what is written: on the clock after gaps were clamped, before --speed */
     bool out_has_io;
@@ -48,8 +49,8 @@ struct pipeline {
 /* Sets everything up: formats chosen, options of formats parsed. operands outlive the run. */
 int pipeline_init(struct pipeline *pipeline, const struct convert_conf *conf,
                   struct operands *operands, struct diag *diag);
-/* Converts into conf->output, or into sink when it is not NULL (it stays the caller's when the run
- * fails early). On failure no output is left. */
+/* Converts into conf->output, or into sink when it is not NULL (it stays the caller's when the
+ * run fails early). On failure no output is left. */
 int pipeline_run(struct pipeline *pipeline, struct operands *operands, struct trace_sink *sink);
 void pipeline_release(struct pipeline *pipeline);
 

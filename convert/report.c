@@ -67,8 +67,8 @@ static void print_ops(const struct pipeline *pipeline, FILE *out)
         fprintf(out, "  %-12s %-11s %12" PRIu64, first ? "ops" : "", trace_op_name(kind),
                 pipeline->out_count[kind]);
         if (pipeline->out_bytes[kind])
-            fprintf(out, "   %s (%" PRIu64 " bytes)", units_size(pipeline->out_bytes[kind], text),
-                    pipeline->out_bytes[kind]);
+            fprintf(out, "   %s (%" PRIu64 " bytes)",
+                    units_size(pipeline->out_bytes[kind], text), pipeline->out_bytes[kind]);
         fputc('\n', out);
         first = false;
     }
@@ -83,7 +83,8 @@ static void print_times(const struct pipeline *pipeline, FILE *out)
         fprintf(out, "  %-12s %s, from %.3f s%s\n", "largest gap",
                 units_time((uint64_t)gap_ns(pipeline), text), (double)gap_at_ns(pipeline) / 1e9,
                 gap_is_suspicious(pipeline)
-                    ? ": most of the duration is this gap; --clamp-gaps T shortens it" : "");
+                    ? ": most of the duration is this gap; --clamp-gaps T shortens it"
+                    : "");
     if (pipeline->backward_steps)
         fprintf(out, "  %-12s %" PRIu64 " times back, by up to %s: sorted\n", "order",
                 pipeline->backward_steps, units_time(pipeline->largest_backward_ns, text));
@@ -101,9 +102,9 @@ static void print_changes(const struct pipeline *pipeline, FILE *out)
     if (dropped)
         fprintf(out, "  %-12s %" PRIu64 " ops left out\n", "filters", dropped);
     if (pipeline->fit.moved || pipeline->fit.dropped)
-        fprintf(out, "  %-12s %" PRIu64 " ops moved, %" PRIu64 " shortened, %" PRIu64
-                " left out\n", "fit", pipeline->fit.moved, pipeline->fit.shortened,
-                pipeline->fit.dropped);
+        fprintf(out,
+                "  %-12s %" PRIu64 " ops moved, %" PRIu64 " shortened, %" PRIu64 " left out\n",
+                "fit", pipeline->fit.moved, pipeline->fit.shortened, pipeline->fit.dropped);
     if (pipeline->fit.largest_bytes)
         fprintf(out, "  %-12s the largest file takes %s (grains of %s)\n", "packed",
                 units_size(pipeline->fit.largest_bytes, text),
@@ -123,9 +124,10 @@ static void print_sizes(const struct pipeline *pipeline, FILE *out)
         if (file->kind == TRACE_FILE_BLOCK && file->size_bytes != TRACE_UNKNOWN_U64 &&
             file->size_bytes && file->max_end != TRACE_UNKNOWN_U64 &&
             file->max_end > file->size_bytes)
-            fprintf(out, "  %-12s %s has %" PRIu64 " bytes, but ops reach byte %" PRIu64
-                    ": is --sector-size right?\n", "size", file->path, file->size_bytes,
-                    file->max_end);
+            fprintf(out,
+                    "  %-12s %s has %" PRIu64 " bytes, but ops reach byte %" PRIu64
+                    ": is --sector-size right?\n",
+                    "size", file->path, file->size_bytes, file->max_end);
     }
 }
 
@@ -172,8 +174,8 @@ void report_print(const struct pipeline *pipeline, const struct operands *operan
 
     fprintf(out, "%s (%s) -> %s (%s)\n",
             operands->inputs.count ? input_name(operands->inputs.items[0]) : "",
-            pipeline->importer->name,
-            pipeline->conf->output ? pipeline->conf->output : "", pipeline->exporter->name);
+            pipeline->importer->name, pipeline->conf->output ? pipeline->conf->output : "",
+            pipeline->exporter->name);
     if (operands->inputs.count > 1)
         fprintf(out, "  %-12s %zu files\n", "inputs", operands->inputs.count);
     fprintf(out, "  %-12s %" PRIu64 " ops found, %" PRIu64 " written", "records", import->ops,
@@ -189,7 +191,8 @@ void report_print(const struct pipeline *pipeline, const struct operands *operan
     if (event)
         fprintf(out, "  %-12s %s stands for the I/O\n", "event", event);
     if (unit)
-        fprintf(out, "  %-12s the source's stamps are %s ns apart at best\n", "time unit", unit);
+        fprintf(out, "  %-12s the source's stamps are %s ns apart at best\n", "time unit",
+                unit);
     fprintf(out, "  %-12s %u files, %u streams\n", "tables", import->tables.file_count,
             import->tables.stream_count);
     print_changes(pipeline, out);
@@ -285,8 +288,7 @@ static json_t *build_json(const struct pipeline *pipeline, const struct operands
     json_object_set_new(root, "lost", kinds_json(&import->lost));
     json_object_set_new(root, "not_written", kinds_json(export ? &export->skipped : &none));
     json_object_set_new(root, "not_kept", kinds_json(export ? &export->lost_fields : &none));
-    json_object_set_new(root, "output_bytes",
-                        json_integer((json_int_t)output_bytes(pipeline)));
+    json_object_set_new(root, "output_bytes", json_integer((json_int_t)output_bytes(pipeline)));
     json_object_set_new(root, "outputs", json_integer((json_int_t)pipeline->outlet.count));
     json_object_set_new(root, "cannot_tell", json_string(import->cannot_tell));
     json_object_set_new(root, "notes", notes_json(pipeline, operands));

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int ambiguous(const char *name, const uint8_t *bytes, size_t length, bool at_end, int best,
-                     struct diag *diag)
+static int ambiguous(const char *name, const uint8_t *bytes, size_t length, bool at_end,
+                     int best, struct diag *diag)
 {
     const struct importer *importer;
     char formats[256] = "", lines[256] = "";
@@ -52,7 +52,8 @@ int sniff_bytes(const char *name, const uint8_t *bytes, size_t length, bool at_e
         return diag_set(diag, -EBADMSG,
                         "%s: not in a format that is recognised by its content: say --from "
                         "FORMAT (--list-formats names them; --from csv with --columns reads "
-                        "most tables)", name);
+                        "most tables)",
+                        name);
     if (second_score + SNIFF_MARGIN > best_score)
         return ambiguous(name, bytes, length, at_end, best_score, diag);
     *ret_importer = best;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "convert/synth.h"
+#include "convert/synth_state.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "traces/units.h"
 
 #define FIRST_PID 1000u
 /* O_ flags in the tape's numbering: Linux, asm-generic. */
@@ -16,192 +14,6 @@
 #define TAPE_O_DIRECT 040000u
 #define TAPE_O_DSYNC  010000u
 #define TAPE_O_SYNC   04010000u
-
-enum pick { PICK_UNIFORM, PICK_ONCE, PICK_ZIPF };
-
-/* Where a stream stands in a file. */
-struct cursor {
-    uint64_t next_bytes; /* from spec->offset */
-    uint64_t ops;        /* placed in this stage */
-};
-
-struct stream {
-    struct synth_rng rng;
-    uint32_t table;
-    uint32_t file, context; /* in turn */
-    uint64_t until_switch;
-    uint64_t *writes; /* by file: since its last sync */
-    struct cursor *cursors; /* files x contexts */
-};
-
-struct synth {
-    const struct synth_spec *spec;
-    struct import *import;
-    uint32_t *file_tables; /* by file number, private ones after each other */
-    uint64_t file_count;
-    struct stream *streams;
-    struct cursor *cursors;
-    uint64_t *writes;
-    uint64_t sizes[SYNTH_SIZES_MAX];
-    double shares[SYNTH_SIZES_MAX]; /* cumulative, to 1 */
-    unsigned int size_count;
-    uint64_t least, most; /* op sizes; most > least without shares: a range */
-    double mean_size;
-    uint64_t align, span; /* bytes that ops fall in, from spec->offset */
-    int stages[SYNTH_STAGES_MAX];
-    unsigned int stage_count;
-    int pick;
-    struct synth_zipf zipf;
-    struct synth_shuffle shuffle;
-    struct synth_rng arrivals;
-    int rw; /* of the present stage */
-    uint64_t batch_id, issued; /* over all stages */
-    int64_t stage_start_ns;
-    long double poisson_ns;
-};
-
-/* ---- the specification ---------------------------------------------------------------- */
-
-static int wrong(const struct synth *synth, const char *what)
-{
-    return diag_set(import_diag(synth->import), -EBADMSG, "synth: %s", what);
-}
-
-static int parse_split(struct synth *synth)
-{
-    double total = 0;
-
-    for (const char *at = synth->spec->bssplit; *at;) {
-        size_t length = strcspn(at, ":"), size = strcspn(at, "/:");
-        char text[32], *end;
-
-        if (synth->size_count == SYNTH_SIZES_MAX || size >= sizeof(text) || size == length)
-            return wrong(synth, "bssplit is not SIZE/PCT:SIZE/PCT ...");
-        memcpy(text, at, size);
-        text[size] = '\0';
-        if (units_parse_size(text, &synth->sizes[synth->size_count]) < 0 ||
-            !synth->sizes[synth->size_count])
-            return wrong(synth, "bssplit has a size that is none");
-        total += strtod(at + size + 1, &end);
-        if (end != at + length)
-            return wrong(synth, "bssplit has a percentage that is none");
-        synth->shares[synth->size_count++] = total;
-        at += length + (at[length] == ':');
-    }
-    if (!synth->size_count || fabs(total - 100) > 0.01)
-        return wrong(synth, "the percentages of bssplit do not add up to 100");
-    synth->least = UINT64_MAX;
-    for (unsigned int i = 0; i < synth->size_count; i++) {
-        double share = synth->shares[i] - (i ? synth->shares[i - 1] * 100 : 0);
-
-        synth->mean_size += (double)synth->sizes[i] * share / 100;
-        synth->shares[i] /= 100;
-        if (synth->sizes[i] < synth->least)
-            synth->least = synth->sizes[i];
-        if (synth->sizes[i] > synth->most)
-            synth->most = synth->sizes[i];
-    }
-    return 0;
-}
-
-static int parse_sizes(struct synth *synth)
-{
-    const char *dash = strchr(synth->spec->bs, '-');
-    char least[32];
-
-    if (synth->spec->bssplit)
-        return parse_split(synth);
-    if (dash && (size_t)(dash - synth->spec->bs) < sizeof(least)) {
-        memcpy(least, synth->spec->bs, (size_t)(dash - synth->spec->bs));
-        least[dash - synth->spec->bs] = '\0';
-        if (units_parse_size(least, &synth->least) < 0 ||
-            units_parse_size(dash + 1, &synth->most) < 0)
-            return wrong(synth, "bs is not SIZE or A-B");
-    } else if (units_parse_size(synth->spec->bs, &synth->least) < 0) {
-        return wrong(synth, "bs is not SIZE or A-B");
-    } else {
-        synth->most = synth->least;
-    }
-    if (!synth->least || synth->most < synth->least)
-        return wrong(synth, "bs is 0, or upside down");
-    synth->most -= synth->most % synth->least;
-    synth->mean_size = ((double)synth->least + (double)synth->most) / 2;
-    return 0;
-}
-
-static int parse_stages(struct synth *synth)
-{
-    static const char *const names[SYNTH_RW_COUNT] = {
-        "read",     "write",   "randread", "randwrite", "rw",       "randrw",    "trim",
-        "randtrim", "rewrite", "reread",   "backread",  "rerecord", "strideread"};
-
-    if (!synth->spec->stages) {
-        synth->stages[synth->stage_count++] = synth->spec->rw;
-        return 0;
-    }
-    for (const char *at = synth->spec->stages; *at;) {
-        size_t length = strcspn(at, ":");
-        int rw = 0;
-
-        while (rw < SYNTH_RW_COUNT &&
-               (strlen(names[rw]) != length || strncmp(names[rw], at, length)))
-            rw++;
-        if (rw == SYNTH_RW_COUNT || synth->stage_count == SYNTH_STAGES_MAX)
-            return diag_set(import_diag(synth->import), -EBADMSG,
-                            "synth: stage '%.*s' is not one, or too many", (int)length, at);
-        synth->stages[synth->stage_count++] = rw;
-        at += length + (at[length] == ':');
-    }
-    return synth->stage_count ? 0 : wrong(synth, "stages names none");
-}
-
-static int parse_random(struct synth *synth)
-{
-    const char *text = synth->spec->random;
-    uint64_t units = (synth->span - synth->least) / synth->align + 1;
-    char *end;
-    double theta;
-
-    if (!strcmp(text, "uniform"))
-        return 0;
-    synth_shuffle_init(&synth->shuffle, units, synth->spec->seed);
-    if (!strcmp(text, "once")) {
-        synth->pick = PICK_ONCE;
-        return synth->least == synth->most ? 0 : wrong(synth, "random=once needs one bs");
-    }
-    theta = strncmp(text, "zipf:", 5) ? 0 : strtod(text + 5, &end);
-    if (!(theta > 0) || *end || theta > 10)
-        return wrong(synth, "random is not uniform, once or zipf:THETA (THETA above 0)");
-    synth->pick = PICK_ZIPF;
-    synth_zipf_init(&synth->zipf, units, theta);
-    return 0;
-}
-
-static int check(struct synth *synth)
-{
-    const struct synth_spec *spec = synth->spec;
-    int err = parse_sizes(synth);
-
-    if (err == 0)
-        err = parse_stages(synth);
-    if (err < 0)
-        return err;
-    if (spec->offset_bytes >= spec->size_bytes ||
-        spec->size_bytes - spec->offset_bytes < synth->most)
-        return wrong(synth, "size holds not one op after offset");
-    if (spec->runtime_ns && !(spec->rate > 0) && !spec->think_ns)
-        return wrong(synth, "runtime needs rate or think: without them every op is due at 0");
-    if (spec->rate > 0 && spec->think_ns)
-        return wrong(synth, "rate and think exclude each other");
-    if (spec->rate < 0 || spec->rate > 1e9)
-        return wrong(synth, "rate is not between 0 and 1e9");
-    synth->file_count = spec->private_files ? spec->files * spec->streams : spec->files;
-    if (spec->files * spec->streams * spec->contexts > SYNTH_CURSORS_MAX)
-        return wrong(synth, "streams x files x contexts is above 16 m");
-    synth->span = spec->size_bytes - spec->offset_bytes;
-    synth->align = spec->align_bytes ? spec->align_bytes : synth->least;
-    return parse_random(synth);
-}
 
 /* ---- tables --------------------------------------------------------------------------- */
 
@@ -216,13 +28,12 @@ static int make_files(struct synth *synth)
 
     for (uint64_t i = 0; i < synth->file_count && err == 0; i++) {
         int length = spec->names ? snprintf(name, sizeof(name), "%s", spec->names[i])
-                     : synth->file_count == 1
-                         ? snprintf(name, sizeof(name), "%s", spec->path)
-                         : snprintf(name, sizeof(name), "%s.%llu", spec->path,
-                                    (unsigned long long)i);
+                     : synth->file_count == 1 ? snprintf(name, sizeof(name), "%s", spec->path)
+                                              : snprintf(name, sizeof(name), "%s.%llu",
+                                                         spec->path, (unsigned long long)i);
 
         if (length >= (int)sizeof(name))
-            return wrong(synth, "path is too long");
+            return synth_wrong(synth, "path is too long");
         err = import_file(synth->import, name, (size_t)length, &synth->file_tables[i]);
         if (err == 0)
             err = import_file_facts(synth->import, synth->file_tables[i], &facts);
@@ -271,7 +82,8 @@ static int say_what(struct synth *synth)
         return err;
     import_note(synth->import, "replay with --pace %s --depth %llu --batch %llu%s",
                 timed ? "recorded" : "asap", (unsigned long long)spec->depth,
-                (unsigned long long)spec->batch, spec->processes ? " and streams as processes" : "");
+                (unsigned long long)spec->batch,
+                spec->processes ? " and streams as processes" : "");
     return err;
 }
 
@@ -367,7 +179,8 @@ static unsigned int op_kind(const struct synth *synth, struct stream *stream)
     case SYNTH_RANDTRIM: return TRACE_DISCARD;
     case SYNTH_RW:
     case SYNTH_RANDRW:
-        return synth_rng_below(&stream->rng, 100) < synth->spec->rwmix ? TRACE_READ : TRACE_WRITE;
+        return synth_rng_below(&stream->rng, 100) < synth->spec->rwmix ? TRACE_READ
+                                                                       : TRACE_WRITE;
     default: return TRACE_READ;
     }
 }
@@ -386,8 +199,8 @@ static uint32_t op_flags(const struct synth_spec *spec, unsigned int kind)
 
 static uint32_t file_table(const struct synth *synth, uint64_t stream, uint32_t file)
 {
-    return synth->file_tables[synth->spec->private_files ? stream * synth->spec->files + file
-                                                         : file];
+    return synth
+        ->file_tables[synth->spec->private_files ? stream * synth->spec->files + file : file];
 }
 
 static int emit_sync(struct synth *synth, uint64_t index, uint32_t file, int64_t issue_ns)
@@ -526,8 +339,8 @@ static int run_stage(struct synth *synth, int rw)
 {
     const struct synth_spec *spec = synth->spec;
     uint64_t total = stage_ops(synth), issued = 0, round = 0;
-    int64_t end_ns = spec->runtime_ns ? synth->stage_start_ns + (int64_t)spec->runtime_ns
-                                      : INT64_MAX;
+    int64_t end_ns =
+        spec->runtime_ns ? synth->stage_start_ns + (int64_t)spec->runtime_ns : INT64_MAX;
     int64_t now_ns = synth->stage_start_ns, last_ns = now_ns;
     int err = 0;
 
@@ -562,14 +375,15 @@ static int run_stage(struct synth *synth, int rw)
 int synth_generate(const struct synth_spec *spec, struct import *import)
 {
     struct synth synth = {.spec = spec, .import = import};
-    int err = check(&synth);
+    int err = synth_check(&synth);
 
     if (err < 0)
         return err;
     synth_rng_init(&synth.arrivals, spec->seed, 0);
     synth.file_tables = calloc(synth.file_count, sizeof(*synth.file_tables));
     synth.streams = calloc(spec->streams, sizeof(*synth.streams));
-    synth.cursors = calloc(spec->streams * spec->files * spec->contexts, sizeof(*synth.cursors));
+    synth.cursors =
+        calloc(spec->streams * spec->files * spec->contexts, sizeof(*synth.cursors));
     synth.writes = calloc(spec->streams * spec->files, sizeof(*synth.writes));
     if (!synth.file_tables || !synth.streams || !synth.cursors || !synth.writes)
         err = diag_errno(import_diag(import), -ENOMEM, "synth");

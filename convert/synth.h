@@ -4,7 +4,8 @@
  * arrivals. Deterministic by seed, streaming: memory grows with streams x files only.
  *
  *     'rw=randread,bs=4k,size=1g,ops=1m,depth=32,seed=1'
- *     'stages=write:rewrite:read:reread,bs=64k,size=1g,fsync_end'              (iozone -i 0 -i 1)
+ *     'stages=write:rewrite:read:reread,bs=64k,size=1g,fsync_end'              (iozone -i 0 -i
+ * 1)
  *
  * With a rate, issue times are exact arrivals. With think, a stream issues a batch every think.
  * With neither every op is due at 0: meant for replay at pace asap. Latencies are unknown.
@@ -19,33 +20,50 @@
 #include "convert/synth_random.h"
 #include "traces/opts.h"
 
-#define SYNTH_STAGES_MAX 32u
-#define SYNTH_SIZES_MAX  32u
+#define SYNTH_STAGES_MAX  32u
+#define SYNTH_SIZES_MAX   32u
 #define SYNTH_CURSORS_MAX (1u << 24) /* streams x files x contexts */
 
 enum synth_rw {
-    SYNTH_READ, SYNTH_WRITE, SYNTH_RANDREAD, SYNTH_RANDWRITE, SYNTH_RW, SYNTH_RANDRW,
-    SYNTH_TRIM, SYNTH_RANDTRIM,
+    SYNTH_READ,
+    SYNTH_WRITE,
+    SYNTH_RANDREAD,
+    SYNTH_RANDWRITE,
+    SYNTH_RW,
+    SYNTH_RANDRW,
+    SYNTH_TRIM,
+    SYNTH_RANDTRIM,
     /* iozone's further stages */
-    SYNTH_REWRITE, SYNTH_REREAD, SYNTH_BACKREAD, SYNTH_RERECORD, SYNTH_STRIDEREAD,
+    SYNTH_REWRITE,
+    SYNTH_REREAD,
+    SYNTH_BACKREAD,
+    SYNTH_RERECORD,
+    SYNTH_STRIDEREAD,
     SYNTH_RW_COUNT
 };
 
-enum synth_arrival { SYNTH_CONSTANT, SYNTH_POISSON, SYNTH_BURST };
-enum synth_sync { SYNTH_FSYNC, SYNTH_FDATASYNC };
+enum synth_arrival {
+    SYNTH_CONSTANT,
+    SYNTH_POISSON,
+    SYNTH_BURST
+};
+enum synth_sync {
+    SYNTH_FSYNC,
+    SYNTH_FDATASYNC
+};
 
 struct synth_spec {
     /* what */
-    int rw;             /* enum synth_rw, when there are no stages */
-    const char *stages; /* "write:rewrite:read" */
-    uint64_t rwmix;     /* percent of reads in rw and randrw */
-    const char *bs;     /* "4k", or "4k-64k": uniform over multiples of the smaller */
+    int rw;              /* enum synth_rw, when there are no stages */
+    const char *stages;  /* "write:rewrite:read" */
+    uint64_t rwmix;      /* percent of reads in rw and randrw */
+    const char *bs;      /* "4k", or "4k-64k": uniform over multiples of the smaller */
     const char *bssplit; /* "4k/60:64k/40": sizes and their percent */
     uint64_t size_bytes; /* of each file */
     uint64_t offset_bytes, align_bytes, stride_bytes;
     const char *random; /* "uniform", "once", "zipf:1.1" */
     /* where */
-    const char *path;   /* a file's name; with several, a number is appended */
+    const char *path; /* a file's name; with several, a number is appended */
     uint64_t files, contexts, context_offset_bytes, switch_ops;
     uint64_t streams;
     bool processes;     /* streams are processes, else threads of one */
@@ -56,9 +74,9 @@ struct synth_spec {
     uint64_t ops;        /* of a stage, over all streams; 0 = each file once */
     uint64_t runtime_ns; /* with rate or think: ops issued before it */
     /* when */
-    double rate;        /* ops a second over all streams; 0 = none */
-    int arrival;        /* enum synth_arrival */
-    uint64_t burst;     /* ops arriving at once */
+    double rate;    /* ops a second over all streams; 0 = none */
+    int arrival;    /* enum synth_arrival */
+    uint64_t burst; /* ops arriving at once */
     uint64_t think_ns;
     uint64_t depth, batch;
     /* sync */
@@ -74,12 +92,13 @@ struct synth_spec {
     const char *comm;         /* of the streams; NULL = "synth" */
     uint32_t first_pid;       /* 0 = 1000 */
     uint64_t first_batch;
-    bool silent;              /* no note on how to replay it */
+    bool silent; /* no note on how to replay it */
 };
 
 extern const struct opt synth_opts[];
 
-/* Generates all ops of spec into import. -EBADMSG with the diag set when spec makes no sense. */
+/* Generates all ops of spec into import. -EBADMSG with the diag set when spec makes no sense.
+ */
 int synth_generate(const struct synth_spec *spec, struct import *import) TRACE_MUST_CHECK;
 
 #endif

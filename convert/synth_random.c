@@ -50,7 +50,8 @@ double synth_rng_unit(struct synth_rng *rng)
     return ((double)(synth_rng_next(rng) >> 11) + 1) * 0x1p-53;
 }
 
-/* ---- permutation: a Feistel network over the next even power of two, walked until inside ------ */
+/* ---- permutation: a Feistel network over the next even power of two, walked until inside
+ * ------ */
 
 void synth_shuffle_init(struct synth_shuffle *shuffle, uint64_t count, uint64_t seed)
 {

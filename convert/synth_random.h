@@ -23,8 +23,8 @@ struct synth_shuffle {
 void synth_shuffle_init(struct synth_shuffle *shuffle, uint64_t count, uint64_t seed);
 uint64_t synth_shuffle_at(const struct synth_shuffle *shuffle, uint64_t index);
 
-/* Zipf ranks: P(rank) proportional to 1 / rank^theta, rank 1 .. count; theta > 0. By rejection and
- * inversion, so that count costs neither time nor memory. */
+/* Zipf ranks: P(rank) proportional to 1 / rank^theta, rank 1 .. count; theta > 0. By rejection
+ * and inversion, so that count costs neither time nor memory. */
 struct synth_zipf {
     uint64_t count;
     double theta, low, high, cut;

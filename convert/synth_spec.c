@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "convert/synth.h"
+#include "convert/synth_state.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "traces/units.h"
 
 #define SPEC(member) offsetof(struct synth_spec, member)
 
@@ -90,3 +97,144 @@ const struct opt synth_opts[] = {
     {"seed", 0, OPT_COUNT, SPEC(seed), .arg = "N", .def = "1", .help = "another N, other numbers"},
     {0},
 };
+
+int synth_wrong(const struct synth *synth, const char *what)
+{
+    return diag_set(import_diag(synth->import), -EBADMSG, "synth: %s", what);
+}
+
+static int parse_split(struct synth *synth)
+{
+    double total = 0;
+
+    for (const char *at = synth->spec->bssplit; *at;) {
+        size_t length = strcspn(at, ":"), size = strcspn(at, "/:");
+        char text[32], *end;
+
+        if (synth->size_count == SYNTH_SIZES_MAX || size >= sizeof(text) || size == length)
+            return synth_wrong(synth, "bssplit is not SIZE/PCT:SIZE/PCT ...");
+        memcpy(text, at, size);
+        text[size] = '\0';
+        if (units_parse_size(text, &synth->sizes[synth->size_count]) < 0 ||
+            !synth->sizes[synth->size_count])
+            return synth_wrong(synth, "bssplit has a size that is none");
+        total += strtod(at + size + 1, &end);
+        if (end != at + length)
+            return synth_wrong(synth, "bssplit has a percentage that is none");
+        synth->shares[synth->size_count++] = total;
+        at += length + (at[length] == ':');
+    }
+    if (!synth->size_count || fabs(total - 100) > 0.01)
+        return synth_wrong(synth, "the percentages of bssplit do not add up to 100");
+    synth->least = UINT64_MAX;
+    for (unsigned int i = 0; i < synth->size_count; i++) {
+        double share = synth->shares[i] - (i ? synth->shares[i - 1] * 100 : 0);
+
+        synth->mean_size += (double)synth->sizes[i] * share / 100;
+        synth->shares[i] /= 100;
+        if (synth->sizes[i] < synth->least)
+            synth->least = synth->sizes[i];
+        if (synth->sizes[i] > synth->most)
+            synth->most = synth->sizes[i];
+    }
+    return 0;
+}
+
+static int parse_sizes(struct synth *synth)
+{
+    const char *dash = strchr(synth->spec->bs, '-');
+    char least[32];
+
+    if (synth->spec->bssplit)
+        return parse_split(synth);
+    if (dash && (size_t)(dash - synth->spec->bs) < sizeof(least)) {
+        memcpy(least, synth->spec->bs, (size_t)(dash - synth->spec->bs));
+        least[dash - synth->spec->bs] = '\0';
+        if (units_parse_size(least, &synth->least) < 0 ||
+            units_parse_size(dash + 1, &synth->most) < 0)
+            return synth_wrong(synth, "bs is not SIZE or A-B");
+    } else if (units_parse_size(synth->spec->bs, &synth->least) < 0) {
+        return synth_wrong(synth, "bs is not SIZE or A-B");
+    } else {
+        synth->most = synth->least;
+    }
+    if (!synth->least || synth->most < synth->least)
+        return synth_wrong(synth, "bs is 0, or upside down");
+    synth->most -= synth->most % synth->least;
+    synth->mean_size = ((double)synth->least + (double)synth->most) / 2;
+    return 0;
+}
+
+static int parse_stages(struct synth *synth)
+{
+    static const char *const names[SYNTH_RW_COUNT] = {
+        "read",     "write",   "randread", "randwrite", "rw",       "randrw",    "trim",
+        "randtrim", "rewrite", "reread",   "backread",  "rerecord", "strideread"};
+
+    if (!synth->spec->stages) {
+        synth->stages[synth->stage_count++] = synth->spec->rw;
+        return 0;
+    }
+    for (const char *at = synth->spec->stages; *at;) {
+        size_t length = strcspn(at, ":");
+        int rw = 0;
+
+        while (rw < SYNTH_RW_COUNT &&
+               (strlen(names[rw]) != length || strncmp(names[rw], at, length)))
+            rw++;
+        if (rw == SYNTH_RW_COUNT || synth->stage_count == SYNTH_STAGES_MAX)
+            return diag_set(import_diag(synth->import), -EBADMSG,
+                            "synth: stage '%.*s' is not one, or too many", (int)length, at);
+        synth->stages[synth->stage_count++] = rw;
+        at += length + (at[length] == ':');
+    }
+    return synth->stage_count ? 0 : synth_wrong(synth, "stages names none");
+}
+
+static int parse_random(struct synth *synth)
+{
+    const char *text = synth->spec->random;
+    uint64_t units = (synth->span - synth->least) / synth->align + 1;
+    char *end;
+    double theta;
+
+    if (!strcmp(text, "uniform"))
+        return 0;
+    synth_shuffle_init(&synth->shuffle, units, synth->spec->seed);
+    if (!strcmp(text, "once")) {
+        synth->pick = PICK_ONCE;
+        return synth->least == synth->most ? 0 : synth_wrong(synth, "random=once needs one bs");
+    }
+    theta = strncmp(text, "zipf:", 5) ? 0 : strtod(text + 5, &end);
+    if (!(theta > 0) || *end || theta > 10)
+        return synth_wrong(synth, "random is not uniform, once or zipf:THETA (THETA above 0)");
+    synth->pick = PICK_ZIPF;
+    synth_zipf_init(&synth->zipf, units, theta);
+    return 0;
+}
+
+int synth_check(struct synth *synth)
+{
+    const struct synth_spec *spec = synth->spec;
+    int err = parse_sizes(synth);
+
+    if (err == 0)
+        err = parse_stages(synth);
+    if (err < 0)
+        return err;
+    if (spec->offset_bytes >= spec->size_bytes ||
+        spec->size_bytes - spec->offset_bytes < synth->most)
+        return synth_wrong(synth, "size holds not one op after offset");
+    if (spec->runtime_ns && !(spec->rate > 0) && !spec->think_ns)
+        return synth_wrong(synth, "runtime needs rate or think: without them every op is due at 0");
+    if (spec->rate > 0 && spec->think_ns)
+        return synth_wrong(synth, "rate and think exclude each other");
+    if (spec->rate < 0 || spec->rate > 1e9)
+        return synth_wrong(synth, "rate is not between 0 and 1e9");
+    synth->file_count = spec->private_files ? spec->files * spec->streams : spec->files;
+    if (spec->files * spec->streams * spec->contexts > SYNTH_CURSORS_MAX)
+        return synth_wrong(synth, "streams x files x contexts is above 16 m");
+    synth->span = spec->size_bytes - spec->offset_bytes;
+    synth->align = spec->align_bytes ? spec->align_bytes : synth->least;
+    return parse_random(synth);
+}

@@ -184,9 +184,10 @@ static void release(void *state)
 const struct exporter exporter_csv = {
     .name = "csv",
     .summary = "a table of every field of every op, with a header",
-    .help = "Times are ns since the first I/O op, sizes bytes; an empty field is not known.\n"
-            "Kept: all fields of an op, its file's path and size, its stream's pid, tid and comm.\n"
-            "Not kept: metadata, other facts of files. --from csv reads it back exactly.",
+    .help =
+        "Times are ns since the first I/O op, sizes bytes; an empty field is not known.\n"
+        "Kept: all fields of an op, its file's path and size, its stream's pid, tid and comm.\n"
+        "Not kept: metadata, other facts of files. --from csv reads it back exactly.",
     .suffixes = ".csv",
     .begin = begin,
     .ops = ops,

@@ -8,16 +8,19 @@
 /* Of the character at at, or 0 when it is not valid UTF-8. */
 static size_t utf8_length(const unsigned char *at)
 {
-    size_t length = at[0] < 0x80 ? 1 : (at[0] & 0xe0) == 0xc0 ? 2 : (at[0] & 0xf0) == 0xe0 ? 3
-                    : (at[0] & 0xf8) == 0xf0 ? 4 : 0;
+    size_t length = at[0] < 0x80             ? 1
+                    : (at[0] & 0xe0) == 0xc0 ? 2
+                    : (at[0] & 0xf0) == 0xe0 ? 3
+                    : (at[0] & 0xf8) == 0xf0 ? 4
+                                             : 0;
 
     for (size_t i = 1; i < length; i++)
         if ((at[i] & 0xc0) != 0x80)
             return 0;
     if ((length == 2 && at[0] < 0xc2) || (length == 3 && at[0] == 0xe0 && at[1] < 0xa0) ||
         (length == 3 && at[0] == 0xed && at[1] >= 0xa0) ||
-        (length == 4 && ((at[0] == 0xf0 && at[1] < 0x90) || at[0] > 0xf4 ||
-                         (at[0] == 0xf4 && at[1] >= 0x90))))
+        (length == 4 &&
+         ((at[0] == 0xf0 && at[1] < 0x90) || at[0] > 0xf4 || (at[0] == 0xf4 && at[1] >= 0x90))))
         return 0;
     return length;
 }
@@ -165,10 +168,11 @@ static void release(void *state)
 const struct exporter exporter_jsonl = {
     .name = "jsonl",
     .summary = "JSON lines: an object for each op, without what is not known",
-    .help = "Keys: issue_ns, op, file, offset, length, result, latency_ns, completion, pid, tid,\n"
-            "comm, api, batch, flags (an array), arg, file2, file_size, due_ns, submit_ns, ref,\n"
-            "cause. Numbers are numbers, in ns and bytes. --from jsonl reads it back; names that\n"
-            "are not UTF-8 are the one thing of an op that changes.",
+    .help =
+        "Keys: issue_ns, op, file, offset, length, result, latency_ns, completion, pid, tid,\n"
+        "comm, api, batch, flags (an array), arg, file2, file_size, due_ns, submit_ns, ref,\n"
+        "cause. Numbers are numbers, in ns and bytes. --from jsonl reads it back; names that\n"
+        "are not UTF-8 are the one thing of an op that changes.",
     .suffixes = ".jsonl .ndjson",
     .begin = begin,
     .ops = ops,

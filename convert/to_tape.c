@@ -115,8 +115,7 @@ static int use_stream(struct to_tape *state, struct export *export, uint32_t *st
 
         if (!grown)
             return -ENOMEM;
-        memset(grown + state->streams_known, 0,
-               (next - state->streams_known) * sizeof(*grown));
+        memset(grown + state->streams_known, 0, (next - state->streams_known) * sizeof(*grown));
         state->streams = grown;
         state->streams_known = next;
     }

@@ -136,10 +136,10 @@ int64_t transform_shift_ns(const struct transform_conf *conf, size_t index)
     return total_ns;
 }
 
-int transform_parse_split(const struct opt *opt, void *conf, const char *text, struct diag *diag)
+int transform_parse_split(const struct opt *opt, void *conf, const char *text,
+                          struct diag *diag)
 {
-    struct transform_conf *transform =
-        (struct transform_conf *)((char *)conf + opt->offset);
+    struct transform_conf *transform = (struct transform_conf *)((char *)conf + opt->offset);
 
     if (!strcmp(text, "file"))
         transform->split = SPLIT_FILE;

@@ -13,17 +13,25 @@
 #include "convert/catalog.h"
 #include "traces/opts.h"
 
-enum transform_split { SPLIT_NONE, SPLIT_FILE, SPLIT_STREAM, SPLIT_TIME };
-enum transform_align { ALIGN_WALL, ALIGN_START };
+enum transform_split {
+    SPLIT_NONE,
+    SPLIT_FILE,
+    SPLIT_STREAM,
+    SPLIT_TIME
+};
+enum transform_align {
+    ALIGN_WALL,
+    ALIGN_START
+};
 
 struct transform_conf {
     double speed;          /* times are divided by it */
     uint64_t clamp_gap_ns; /* a longer time between two issues becomes this; 0 = off */
     struct opt_list maps;  /* "A=B": the file A, or all files below the folder A, are named B */
     struct opt_list shifts; /* "N:TIME": input N (from 1) is TIME later; -TIME is earlier */
-    int align;             /* enum transform_align: how several inputs meet */
-    int split;             /* enum transform_split */
-    uint64_t split_ns;     /* SPLIT_TIME */
+    int align;              /* enum transform_align: how several inputs meet */
+    int split;              /* enum transform_split */
+    uint64_t split_ns;      /* SPLIT_TIME */
     struct fit_conf fit;
 };
 

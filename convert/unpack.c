@@ -29,7 +29,7 @@ struct unpack {
     /* libarchive over another */
     struct archive *archive;
     struct unpack *inner;
-    struct unpack *unpacked; /* a compressed member, decompressed */
+    struct unpack *unpacked;   /* a compressed member, decompressed */
     struct unpack *archive_of; /* borrowed: whose member this reads, for unpacked */
     unsigned int depth;        /* archives around this one */
     uint8_t *chunk;
@@ -123,8 +123,8 @@ out:
     return err;
 }
 
-int unpack_open_memory(struct unpack **ret_unpack, const char *name, const void *bytes, size_t length,
-                     struct diag *diag)
+int unpack_open_memory(struct unpack **ret_unpack, const char *name, const void *bytes,
+                       size_t length, struct diag *diag)
 {
     struct unpack *unpack;
     int err = unpack_new(&unpack, name, diag);
@@ -146,8 +146,8 @@ bool unpack_is_seekable(const struct unpack *unpack)
 int64_t unpack_head(struct unpack *unpack, const uint8_t **ret_bytes)
 {
     while (!unpack->head_full && unpack->head_length < UNPACK_HEAD) {
-        int64_t got =
-            unpack->read(unpack, unpack->head + unpack->head_length, UNPACK_HEAD - unpack->head_length);
+        int64_t got = unpack->read(unpack, unpack->head + unpack->head_length,
+                                   UNPACK_HEAD - unpack->head_length);
 
         if (got < 0)
             return got;
@@ -181,8 +181,14 @@ bool unpack_head_is_packed(const uint8_t *head, size_t length)
         size_t length, at;
         const char *bytes;
     } magics[] = {
-        {2, 0, "\x1f\x8b"},         {4, 0, "\x28\xb5\x2f\xfd"}, {6, 0, "\xfd" "7zXZ\0"},
-        {3, 0, "BZh"},              {4, 0, "\x04\x22\x4d\x18"}, {5, 257, "ustar"},
+        {2, 0, "\x1f\x8b"},
+        {4, 0, "\x28\xb5\x2f\xfd"},
+        {6, 0,
+         "\xfd"
+         "7zXZ\0"},
+        {3, 0, "BZh"},
+        {4, 0, "\x04\x22\x4d\x18"},
+        {5, 257, "ustar"},
     };
 
     for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
@@ -296,8 +302,9 @@ static int next_member(struct unpack *unpack, const char **ret_name)
         named = archive_format(unpack->archive) != ARCHIVE_FORMAT_RAW;
     } while (named && archive_entry_filetype(entry) != AE_IFREG);
     free(unpack->member_name);
-    unpack->member_name = named ? strdup(archive_entry_pathname(entry)
-                                           ? archive_entry_pathname(entry) : "?") : NULL;
+    unpack->member_name =
+        named ? strdup(archive_entry_pathname(entry) ? archive_entry_pathname(entry) : "?")
+              : NULL;
     if (ret_name)
         *ret_name = unpack->member_name;
     /* What is not an archive has been decompressed through all its layers already. */
@@ -310,7 +317,7 @@ int unpack_next_member(struct unpack *unpack, const char **ret_name)
 }
 
 int unpack_open_packed(struct unpack **ret_unpack, struct unpack *inner, size_t member,
-                     const char **ret_name, struct diag *diag)
+                       const char **ret_name, struct diag *diag)
 {
     struct unpack *unpack = NULL;
     int err = unpack_new(&unpack, inner->name, diag);

@@ -21,8 +21,8 @@ struct unpack;
 /* "-" is standard input. A directory is -EISDIR. */
 int unpack_open_path(struct unpack **ret_unpack, const char *path, struct diag *diag);
 /* The bytes are not copied and are there until it is freed. */
-int unpack_open_memory(struct unpack **ret_unpack, const char *name, const void *bytes, size_t length,
-                     struct diag *diag);
+int unpack_open_memory(struct unpack **ret_unpack, const char *name, const void *bytes,
+                       size_t length, struct diag *diag);
 
 /* A count, 0 at the end, else -errno with the diag set. May be short. */
 int64_t unpack_read(struct unpack *unpack, void *buffer, size_t bytes);
@@ -43,7 +43,7 @@ bool unpack_head_is_packed(const uint8_t *head, size_t length);
  * decompressed.
  */
 int unpack_open_packed(struct unpack **ret_unpack, struct unpack *inner, size_t member,
-                     const char **ret_name, struct diag *diag);
+                       const char **ret_name, struct diag *diag);
 /* From the member just read to the next one of the same archive; as unpack_open_packed. */
 int unpack_next_member(struct unpack *unpack, const char **ret_name);
 

@@ -54,8 +54,8 @@ static int open_temp(struct view *view, const struct convert_conf *conf, struct 
 static int import_to_temp(struct view *view, const struct convert_conf *conf,
                           struct operands *operands, struct diag *diag)
 {
-    struct trace_sink sink = {.write = temp_write, .close = temp_close, .context = view,
-                              .name = "temporary tape"};
+    struct trace_sink sink = {
+        .write = temp_write, .close = temp_close, .context = view, .name = "temporary tape"};
     struct convert_conf plain = *conf;
     struct pipeline pipeline;
     struct trace_source source;
@@ -115,7 +115,8 @@ int view_open(struct view *view, const struct convert_conf *conf, char *const *w
     if (conf->from) {
         importer = importer_find(conf->from, pipeline_format_name(conf->from, &opts));
         if (!importer)
-            return diag_set(diag, -EINVAL, "--from: no format '%s' (--list-formats)", conf->from);
+            return diag_set(diag, -EINVAL, "--from: no format '%s' (--list-formats)",
+                            conf->from);
     }
     for (int i = 0; i < word_count && err == 0; i++)
         err = operands_add(&operands, words[i], importer, diag);

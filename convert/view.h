@@ -13,7 +13,7 @@
 
 struct view {
     struct trace_reader *reader;
-    int fd; /* of the temporary, or -1 */
+    int fd;             /* of the temporary, or -1 */
     const char *format; /* of the source: "tape", "blktrace" ... */
     const char *name;
     char *report_notes; /* not a tape: what import had to say, one a line; owned */

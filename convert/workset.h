@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many different 4 KiB blocks were touched, in bounded memory: blocks whose hash falls below a
- * limit are kept exactly; when more than WORKSET_MAX are, the limit halves. The estimate is the
- * kept count over the share that the limit keeps: exact up to WORKSET_MAX blocks, and beyond within
- * about 1 percent (1 / sqrt(WORKSET_MAX / 2) at one standard deviation).
+ * How many different 4 KiB blocks were touched, in bounded memory: blocks whose hash falls
+ * below a limit are kept exactly; when more than WORKSET_MAX are, the limit halves. The
+ * estimate is the kept count over the share that the limit keeps: exact up to WORKSET_MAX
+ * blocks, and beyond within about 1 percent (1 / sqrt(WORKSET_MAX / 2) at one standard
+ * deviation).
  */
 #ifndef CONVERT_WORKSET_H
 #define CONVERT_WORKSET_H

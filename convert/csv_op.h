@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* A row of a table as an op: what from_csv.c sets up once an input, and does with each row. */
+#ifndef CONVERT_CSV_OP_H
+#define CONVERT_CSV_OP_H
+
+#include "convert/csv_columns.h"
+#include "convert/csv_row.h"
+#include "convert/importer.h"
+
+struct from_csv_conf {
+    const char *separator, *comment, *file, *op;
+    const char *read, *write, *discard, *flush, *fsync;
+    int header;
+};
+
+struct from_csv {
+    const struct from_csv_conf *conf;
+    struct input *input;
+    struct import *import;
+    struct csv_columns columns;
+    struct csv_row row;
+    char separator;
+    int column_of[CSV_WHAT_COUNT]; /* its index, or -1 */
+    size_t needed;                 /* fields a row must have */
+    uint64_t epoch;                /* in units of the time column */
+    uint32_t default_file;
+    int default_op;
+    /* the row's stream */
+    uint64_t pid, tid;
+    const struct field *comm;
+};
+
+/* The op that a word of the op column means, by the options of csv and by the tape's own names;
+ * or -EINVAL. */
+int csv_parse_op(const struct from_csv *csv, const struct field *field);
+/* Hands on the op of csv->row. 0, also for a bad row that --skip-bad allows; else -errno. */
+int csv_take_row(struct from_csv *csv);
+
+#endif
