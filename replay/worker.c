@@ -103,7 +103,9 @@ static bool take(struct worker *w, const struct prepared *p, const struct order_
     if (w->staged > 0 && (p->action == PREPARED_CORE ||
                           (w->conf->conf->recorded_batches && !(p->marks & PREPARED_SAME_BATCH))))
         return false;
-    if (w->paced && now_ns > due_ns)
+    if (!w->paced)
+        w->issuer.account.stats->held_by_order += ready_ns != 0;
+    else if (now_ns > due_ns)
         cause = account_cause(&w->issuer.account, due_ns, now_ns, ready_ns);
     if (__builtin_expect(p->action != PREPARED_ENGINE, 0))
         issuer_core(&w->issuer, p, tag, due_ns, cause);
@@ -112,11 +114,30 @@ static bool take(struct worker *w, const struct prepared *p, const struct order_
     return true;
 }
 
+/* Whether a recorded batch that begins at the ring's head finds room to go as a whole. */
+static bool batch_fits(struct worker *w)
+{
+    bool ended = atomic_load_explicit(&w->ring->ended, memory_order_acquire);
+    uint64_t ready = atomic_load_explicit(&w->ring->tail, memory_order_acquire) - w->head;
+    uint32_t length = 1;
+
+    while (length < w->issuer.batch && length < ready &&
+           (w->ring->ops[(w->head + length) & w->ring->mask].marks & PREPARED_SAME_BATCH))
+        length++;
+    /* What the decoder has not shown yet may belong to it. */
+    if (length == ready && length < w->issuer.batch && !ended)
+        return false;
+    return length <= w->free_count;
+}
+
 static void gather_plain(struct worker *w, uint64_t now_ns)
 {
     uint64_t head = w->head;
 
     w->next_due_ns = UINT64_MAX;
+    /* At a pace nothing waits for company: there what is due goes. */
+    if (w->conf->conf->recorded_batches && !w->paced && w->in_flight > 0 && !batch_fits(w))
+        return;
     while (w->staged < w->issuer.batch && w->free_count > 0) {
         const struct prepared *p = ring_next(w);
         uint64_t due_ns;

@@ -167,7 +167,9 @@ static int work(struct member *m)
             if (!wait_due(m, due_ns))
                 return 0;
         }
-        if (paced)
+        if (!paced)
+            m->issuer.account.stats->held_by_order += m->ready_ns != 0;
+        else
             cause = account_cause(&m->issuer.account, due_ns, clock_now_ns(conf->clock),
                                   m->ready_ns);
         if (m->p.action != PREPARED_ENGINE) {
