@@ -51,8 +51,8 @@ void columns_reader_free(struct columns_reader *reader);
 int columns_reader_begin(struct columns_reader *reader, const uint8_t *payload, size_t bytes,
                          uint32_t raw_bytes, uint32_t count, uint32_t files,
                          uint32_t streams) TRACE_MUST_CHECK;
-/* The next operations of the block, valid until the next call: 1; 0 when there are no more. -EBADMSG:
- * the rest is damaged. */
+/* The next operations of the block, valid until the next call: 1; 0 when there are no more.
+ * -EBADMSG: the rest is damaged. */
 int columns_reader_next(struct columns_reader *reader, const struct trace_op **ret_ops,
                         size_t *ret_count) TRACE_MUST_CHECK;
 

@@ -257,6 +257,7 @@ static bool column_scatter(const struct columns_reader *reader, enum column_id i
                            struct trace_op *ops, size_t count)
 {
     const uint64_t *values = reader->values;
+    uint64_t streams = (uint64_t)reader->streams + 1, files = (uint64_t)reader->files + 1;
     uint64_t limit = UINT64_MAX;
 
     switch (id) {
@@ -269,9 +270,9 @@ static bool column_scatter(const struct columns_reader *reader, enum column_id i
     case COLUMN_CAUSE: limit = TRACE_CAUSE_COUNT; SCATTER(cause, (uint8_t)v); break;
     case COLUMN_FLAGS: limit = 1ull << 32; SCATTER(flags, (uint32_t)v); break;
     case COLUMN_ARG: limit = 1ull << 32; SCATTER(arg, (uint32_t)v); break;
-    case COLUMN_STREAM: limit = (uint64_t)reader->streams + 1; SCATTER(stream, (uint32_t)v - 1); break;
-    case COLUMN_FILE: limit = (uint64_t)reader->files + 1; SCATTER(file, (uint32_t)v - 1); break;
-    case COLUMN_FILE2: limit = (uint64_t)reader->files + 1; SCATTER(file2, (uint32_t)v - 1); break;
+    case COLUMN_STREAM: limit = streams; SCATTER(stream, (uint32_t)v - 1); break;
+    case COLUMN_FILE: limit = files; SCATTER(file, (uint32_t)v - 1); break;
+    case COLUMN_FILE2: limit = files; SCATTER(file2, (uint32_t)v - 1); break;
     case COLUMN_LENGTH: SCATTER(length, v); return true;
     case COLUMN_OFFSET: SCATTER(offset, v); return true;
     case COLUMN_RESULT: SCATTER(result, (int64_t)v); return true;

@@ -33,7 +33,8 @@ enum predict_unknown {
 
 #define PREDICT_SLOTS 4096
 
-/* Ends, or values before, by hash of kind, file or stream. A collision costs a worse guess, on both sides alike. */
+/* Ends, or values before, by hash of kind, file or stream. A collision costs a worse guess, on both
+ * sides alike. */
 struct predict_ends {
     uint64_t end[PREDICT_SLOTS];
 };

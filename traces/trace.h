@@ -310,8 +310,9 @@ int trace_reader_open_path(struct trace_reader **ret_reader, const char *path,
 void trace_reader_free(struct trace_reader *reader); /* NULL is fine */
 
 /*
- * The next block's operations: 1 and *ret_ops, *ret_count (> 0), valid until the next call;
- * 0 at the end. Damaged blocks are skipped and counted.
+ * The next operations, all of one block: 1 and *ret_ops, *ret_count (> 0), valid until the next
+ * call; 0 at the end. They come in pieces that fit the near caches. Damaged blocks are skipped and
+ * counted.
  */
 int trace_reader_next(struct trace_reader *reader, const struct trace_op **ret_ops,
                       size_t *ret_count) TRACE_MUST_CHECK;
@@ -344,7 +345,7 @@ const char *trace_reader_name(const struct trace_reader *reader);
 /* Ops of the whole tape: from the index or by walking the headers; TRACE_UNKNOWN_U64 on a
  * pipe that has not ended. */
 uint64_t trace_reader_op_count(struct trace_reader *reader);
-/* Index in the tape of the first op of the block last returned by next. */
+/* Index in the tape of the first op last returned by next. */
 uint64_t trace_reader_first_index(const struct trace_reader *reader);
 /* Events the recorder lost, as of the last block read (whole tape when it can seek). */
 uint64_t trace_reader_lost(const struct trace_reader *reader);
