@@ -221,7 +221,7 @@ int engine_open(struct engine_handle **ret_handle, const struct engine_choice *c
     return 0;
 }
 
-/* ---- submit ------------------------------------------------------------------------------ */
+/* ---- submit ----------------------------------------------------------------------------- */
 
 /* Checks, and marks the ops: once submit is called a pool thread may be reading them. */
 static int submit_check(const struct engine_handle *handle, struct engine_op **ops,
@@ -317,8 +317,8 @@ static int submit_with_faults(struct engine_handle *handle, struct engine_op **o
         inject(handle, ops[0]);
         taken = 1;
     } else {
-        taken = submit_taken(handle, ops, pass,
-                             handle->engine->submit(handle->state, ops, pass));
+        taken =
+            submit_taken(handle, ops, pass, handle->engine->submit(handle->state, ops, pass));
         if (taken > 0)
             handle->counted_ahead -= (unsigned int)taken;
     }
@@ -340,7 +340,7 @@ int engine_submit(struct engine_handle *handle, struct engine_op **ops, unsigned
     return submit_taken(handle, ops, count, handle->engine->submit(handle->state, ops, count));
 }
 
-/* ---- reap -------------------------------------------------------------------------------- */
+/* ---- reap ------------------------------------------------------------------------------- */
 
 static bool transfers(const struct engine_op *op)
 {

@@ -169,13 +169,13 @@ struct engine {
     void (*capacity)(const void *conf, uint32_t depth, struct engine_capacity *ret_capacity);
 };
 
-/* ---- registry ------------------------------------------------------------------------ */
+/* ---- registry --------------------------------------------------------------------------- */
 
 /* All engines, sorted by name; NULL after the last. */
 const struct engine *engine_at(unsigned int index);
 const struct engine *engine_find(const char *name, size_t length); /* NULL = no such engine */
 
-/* ---- the only callers of the callbacks ------------------------------------------------ */
+/* ---- the only callers of the callbacks -------------------------------------------------- */
 
 struct engine_handle;
 

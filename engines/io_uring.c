@@ -83,8 +83,7 @@ struct uring_state {
     struct iovec *iovs; /* one a slot, where READ and WRITE are missing */
 };
 
-/* ---- features ------------------------------------------------------------------------------
- */
+/* ---- features --------------------------------------------------------------------------- */
 
 static void downgrade(const struct engine_env *env, const char *what, const char *why)
 {
@@ -203,8 +202,7 @@ static void use_buffers(struct uring_state *state)
     grant(env, "buffers");
 }
 
-/* ---- open and close
- * -------------------------------------------------------------------------- */
+/* ---- open and close --------------------------------------------------------------------- */
 
 static void uring_drain(struct ring *ring)
 {
@@ -400,8 +398,7 @@ out:
     return err;
 }
 
-/* ---- submission
- * --------------------------------------------------------------------------------- */
+/* ---- submission ------------------------------------------------------------------------- */
 
 /* The registered buffer that op's lies in whole, or -1. */
 static int fixed_buffer(const struct uring_state *state, const struct engine_op *op)
@@ -581,8 +578,7 @@ static int uring_submit(void *opaque, struct engine_op **ops, unsigned int count
     return submit_runs(opaque, ops, count, 0, UINT64_MAX);
 }
 
-/* ---- completion
- * ---------------------------------------------------------------------------------- */
+/* ---- completion ------------------------------------------------------------------------- */
 
 static unsigned int take_ready(struct uring_state *state, struct engine_op **done,
                                unsigned int max)

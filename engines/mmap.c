@@ -17,6 +17,7 @@
 
 #include "engines/blocking.h"
 #include "engines/engine.h"
+#include "engines/thread_limit.h"
 #include "traces/diag.h"
 
 #define MIN_WINDOW_BYTES ((uint64_t)1 << 20)
@@ -85,8 +86,7 @@ struct mmap_state {
     struct engine_op *done[]; /* a ring of depth */
 };
 
-/* ---- SIGBUS
- * ---------------------------------------------------------------------------------- */
+/* ---- SIGBUS ----------------------------------------------------------------------------- */
 
 /* Where this thread's copy gives up; NULL = it is not copying. */
 static _Thread_local sigjmp_buf *volatile bus_jump;
@@ -142,8 +142,7 @@ static int copy(const struct mmap_state *state, const struct engine_op *op, char
     return 0;
 }
 
-/* ---- sizes and windows
- * -------------------------------------------------------------------------- */
+/* ---- sizes and windows ------------------------------------------------------------------ */
 
 static int size_read(int fd, struct stat *st, uint64_t *ret_bytes)
 {
@@ -258,8 +257,7 @@ static int window_get(struct mmap_state *state, const struct engine_op *op, uint
     return 0;
 }
 
-/* ---- transfers
- * ------------------------------------------------------------------------------------ */
+/* ---- transfers -------------------------------------------------------------------------- */
 
 static int64_t transfer_mapped(struct mmap_state *state, const struct engine_op *op,
                                uint64_t bytes, const struct stat *st)
@@ -348,8 +346,7 @@ static int64_t sync_mapped(struct mmap_state *state, const struct engine_op *op)
     return 0;
 }
 
-/* ---- the engine
- * ------------------------------------------------------------------------------------ */
+/* ---- the engine ------------------------------------------------------------------------- */
 
 static void mmap_close(void *opaque)
 {
@@ -419,6 +416,12 @@ static int mmap_reap(void *opaque, struct engine_op **done, unsigned int min, un
     return (int)count;
 }
 
+static void mmap_capacity(const void *conf, uint32_t depth,
+                          struct engine_capacity *ret_capacity)
+{
+    thread_limit_capacity(depth, depth, ret_capacity);
+}
+
 const struct engine engine_mmap = {
     .name = "mmap",
     .summary = "loads, stores and msync on a mapping, one thread for each op in flight",
@@ -436,4 +439,5 @@ const struct engine engine_mmap = {
     .submit = mmap_submit,
     .reap = mmap_reap,
     .close = mmap_close,
+    .capacity = mmap_capacity,
 };

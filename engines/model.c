@@ -106,7 +106,7 @@ struct model_state {
     struct flight *flights; /* a min-heap by completion */
 };
 
-/* ---- numbers ----------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 /* A counter through a mixing function: every seed gives a full-period stream of its own. */
 static uint64_t random_next(uint64_t *state)
@@ -182,8 +182,7 @@ static uint64_t service_ns(struct model_state *state, const struct engine_op *op
     return (uint64_t)fmin(service, MAX_SERVICE_NS);
 }
 
-/* ---- the two heaps ------------------------------------------------------------------------
- */
+/* ---- the two heaps ---------------------------------------------------------------------- */
 
 /* The channel that is free first takes an op and is free again at until_ns. */
 static void channel_take(struct model_state *state, uint64_t until_ns)
@@ -241,8 +240,7 @@ static struct flight flight_pop(struct model_state *state)
     return first;
 }
 
-/* ---- the engine ----------------------------------------------------------------------------
- */
+/* ---- the engine ------------------------------------------------------------------------- */
 
 static void model_close(void *opaque)
 {

@@ -43,8 +43,7 @@ struct pool {
     struct engine_op *first, *last; /* oldest first, to be handed out */
 };
 
-/* ---- the threads' side ---------------------------------------------------------------------
- */
+/* ---- the threads' side ------------------------------------------------------------------ */
 
 static void pool_wake_owner(struct pool *pool)
 {
@@ -86,8 +85,7 @@ static void *pool_thread(void *opaque)
     }
 }
 
-/* ---- life ----------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------- */
 
 static int start_threads(struct pool *pool, const struct pool_conf *conf)
 {
@@ -158,8 +156,7 @@ void pool_free(struct pool *pool)
     free(pool);
 }
 
-/* ---- the owner's side
- * ------------------------------------------------------------------------ */
+/* ---- the owner's side ------------------------------------------------------------------- */
 
 void pool_submit(struct pool *pool, struct engine_op **ops, unsigned int count)
 {

@@ -50,8 +50,7 @@ struct posixaio_state {
     struct aiocb *blocks; /* one a slot */
 };
 
-/* ---- the process's pool
- * ---------------------------------------------------------------------- */
+/* ---- the process's pool ----------------------------------------------------------------- */
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t pool_threads; /* what aio_init was given; 0 = not yet */
@@ -123,8 +122,7 @@ static int pool_setup(const struct posixaio_conf *conf, const struct engine_env 
     return err;
 }
 
-/* ---- the engine
- * ------------------------------------------------------------------------------ */
+/* ---- the engine ------------------------------------------------------------------------- */
 
 static void posixaio_close(void *opaque)
 {

@@ -8,6 +8,7 @@
 
 #include "engines/blocking.h"
 #include "engines/engine.h"
+#include "engines/thread_limit.h"
 #include "traces/diag.h"
 
 struct sync_state {
@@ -53,6 +54,12 @@ static int sync_reap(void *opaque, struct engine_op **done, unsigned int min, un
     return (int)count;
 }
 
+static void sync_capacity(const void *conf, uint32_t depth,
+                          struct engine_capacity *ret_capacity)
+{
+    thread_limit_capacity(depth, depth, ret_capacity);
+}
+
 const struct engine engine_sync = {
     .name = "sync",
     .summary = "pread and pwrite, one thread for each op in flight",
@@ -66,4 +73,5 @@ const struct engine engine_sync = {
     .submit = sync_submit,
     .reap = sync_reap,
     .close = free,
+    .capacity = sync_capacity,
 };

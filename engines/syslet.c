@@ -11,6 +11,7 @@
 #include "engines/blocking.h"
 #include "engines/engine.h"
 #include "engines/pool.h"
+#include "engines/thread_limit.h"
 #include "traces/diag.h"
 
 struct syslet_conf {
@@ -208,6 +209,15 @@ static const char *syslet_counter(void *opaque, unsigned int index, uint64_t *re
     return counter_names[index];
 }
 
+static void syslet_capacity(const void *opaque_conf, uint32_t depth,
+                            struct engine_capacity *ret_capacity)
+{
+    const struct syslet_conf *conf = opaque_conf;
+
+    thread_limit_capacity(depth, conf->threads < depth ? (uint32_t)conf->threads : depth,
+                          ret_capacity);
+}
+
 const struct engine engine_syslet = {
     .name = "syslet",
     .summary = "inline while it does not block (RWF_NOWAIT), else by a pool thread",
@@ -225,5 +235,6 @@ const struct engine engine_syslet = {
     .submit = syslet_submit,
     .reap = syslet_reap,
     .close = syslet_close,
+    .capacity = syslet_capacity,
     .counter = syslet_counter,
 };

@@ -9,6 +9,7 @@
 #include "engines/blocking.h"
 #include "engines/engine.h"
 #include "engines/pool.h"
+#include "engines/thread_limit.h"
 #include "traces/diag.h"
 
 struct threads_conf {
@@ -87,6 +88,15 @@ static int threads_reap(void *opaque, struct engine_op **done, unsigned int min,
     return pool_reap(state->pool, done, min, max, timeout_ns);
 }
 
+static void threads_capacity(const void *opaque_conf, uint32_t depth,
+                             struct engine_capacity *ret_capacity)
+{
+    const struct threads_conf *conf = opaque_conf;
+
+    thread_limit_capacity(depth, conf->threads < depth ? (uint32_t)conf->threads : depth,
+                          ret_capacity);
+}
+
 const struct engine engine_threads = {
     .name = "threads",
     .summary = "a pool of blocking workers of fixed size",
@@ -101,4 +111,5 @@ const struct engine engine_threads = {
     .submit = threads_submit,
     .reap = threads_reap,
     .close = threads_close,
+    .capacity = threads_capacity,
 };

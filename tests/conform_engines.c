@@ -35,8 +35,7 @@ static const char *const variants[] = {
     "threads:threads=3",
 };
 
-/* ---- a rig: one engine on one file --------------------------------------------------------
- */
+/* ---- a rig: one engine on one file ------------------------------------------------------ */
 
 struct want {
     uint8_t kind;
@@ -175,7 +174,7 @@ static void rig_close(struct rig *rig)
     free(rig->image);
 }
 
-/* ---- driving a list of ops --------------------------------------------------------------- */
+/* ---- driving a list of ops -------------------------------------------------------------- */
 
 static struct engine_op *rig_prepare(struct rig *rig, struct want *want)
 {
@@ -303,8 +302,7 @@ static void check_file(const struct rig *rig, const char *path)
     free(data);
 }
 
-/* ---- the rules ------------------------------------------------------------------------------
- */
+/* ---- the rules -------------------------------------------------------------------------- */
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -555,8 +553,7 @@ static void rule_close_in_flight(const char *choice, int flags)
     rig_close(&rig);
 }
 
-/* ---- several workers at once
- * ------------------------------------------------------------------ */
+/* ---- several workers at once ------------------------------------------------------------ */
 
 struct worker {
     pthread_t thread;
@@ -632,8 +629,7 @@ static void rule_workers(const char *choice)
     }
 }
 
-/* ---- every engine
- * ------------------------------------------------------------------------------ */
+/* ---- every engine ----------------------------------------------------------------------- */
 
 static bool can_run(const char *text)
 {

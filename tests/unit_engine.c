@@ -13,8 +13,7 @@
 
 #include "tests/engine_bench.h"
 
-/* ---- an engine that breaks the contract on request
- * ------------------------------------------- */
+/* ---- an engine that breaks the contract on request -------------------------------------- */
 
 struct fake {
     struct engine_op *ops[8];
@@ -83,8 +82,7 @@ static void fake_bench(struct bench *bench)
     assert_int_equal(engine_open(&bench->handle, &bench->choice, &bench->env), 0);
 }
 
-/* ---- registry and choice
- * ------------------------------------------------------------------------ */
+/* ---- registry and choice ---------------------------------------------------------------- */
 
 static void engines_are_found_by_name_in_order(void **test_state)
 {
@@ -182,8 +180,30 @@ static void open_refuses_what_cannot_be(void **test_state)
     clock_simulated_free(clock);
 }
 
-/* ---- the contract
- * ---------------------------------------------------------------------------------- */
+/* A kernel has a limit of threads, and no machine of today lets a process start 2^32 - 1. */
+static void engines_that_need_threads_name_the_limit(void **test_state)
+{
+    static const char *const choices[] = {"sync", "mmap", "threads:threads=65536"};
+
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+        struct engine_capacity capacity;
+        struct engine_choice choice;
+        struct diag diag = DIAG_INIT;
+
+        assert_int_equal(engine_choice_parse(&choice, choices[i], &diag), 0);
+        engine_choice_capacity(&choice, 1, &capacity);
+        assert_string_equal(capacity.reason, "");
+        assert_true(capacity.memory_bytes > 0);
+        engine_choice_capacity(&choice, UINT32_MAX, &capacity);
+        if (i < 2) {
+            assert_true(capacity.max_depth > 0 && capacity.max_depth < UINT32_MAX);
+            assert_non_null(strstr(capacity.reason, "more can be started"));
+        }
+        engine_choice_release(&choice);
+    }
+}
+
+/* ---- the contract ----------------------------------------------------------------------- */
 
 static void callers_mistakes_are_refused(void **test_state)
 {
@@ -283,6 +303,7 @@ int main(void)
         cmocka_unit_test(wrong_choices_say_what_is_wrong),
         cmocka_unit_test(unavailable_engines_are_refused_with_the_reason),
         cmocka_unit_test(open_refuses_what_cannot_be),
+        cmocka_unit_test(engines_that_need_threads_name_the_limit),
         cmocka_unit_test(callers_mistakes_are_refused),
         cmocka_unit_test(engines_mistakes_are_found),
         cmocka_unit_test(a_broken_engine_is_said_by_submit_reap),

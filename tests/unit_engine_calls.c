@@ -33,8 +33,7 @@ static void run(struct bench *bench, struct engine_op *op, unsigned int count)
     }
 }
 
-/* ---- vsync
- * ------------------------------------------------------------------------------------ */
+/* ---- vsync ------------------------------------------------------------------------------ */
 
 static void vsync_joins_what_is_adjacent(void **test_state)
 {
@@ -107,8 +106,7 @@ static void vsync_gives_an_error_to_its_own_op(void **test_state)
     close(fd);
 }
 
-/* ---- syslet
- * ------------------------------------------------------------------------------------ */
+/* ---- syslet ----------------------------------------------------------------------------- */
 
 static void syslet_does_cached_reads_inline(void **test_state)
 {
@@ -168,8 +166,7 @@ static void syslet_continues_what_came_in_part(void **test_state)
     close(fd);
 }
 
-/* ---- mmap
- * -------------------------------------------------------------------------------------- */
+/* ---- mmap ------------------------------------------------------------------------------- */
 
 static void mmap_survives_a_file_that_shrinks(void **test_state)
 {
