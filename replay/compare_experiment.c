@@ -54,8 +54,8 @@ static void cell_reason(const struct design *design, unsigned int cell, char *re
                  design_value(design, cell, "batch"), depth);
     } else if (depth > 65536) {
         snprintf(reason, size, "depth %" PRIu64 " is above 65536", depth);
-    } else if (choice.engine->capacity) {
-        choice.engine->capacity(choice.conf, (uint32_t)depth, &capacity);
+    } else {
+        engine_choice_capacity(&choice, (uint32_t)depth, &capacity);
         if (capacity.max_depth > 0 && capacity.max_depth < depth)
             snprintf(reason, size, "at most depth %" PRIu32 "%s%s", capacity.max_depth,
                      capacity.reason[0] ? ": " : "", capacity.reason);
