@@ -55,6 +55,43 @@ static int parse_order(const struct opt *opt, void *conf_ptr, const char *text,
     return 0;
 }
 
+static int parse_drop_flags(const struct opt *opt, void *conf_ptr, const char *text,
+                            struct diag *diag)
+{
+    struct conf *conf = conf_ptr;
+    const char *at = text;
+    uint32_t flags = 0;
+
+    for (;;) {
+        size_t length = strcspn(at, ",");
+        uint32_t flag;
+
+        if (trace_flag_from_name(at, length, &flag) != 0)
+            return diag_set(diag, -EINVAL, "--%s: '%.*s' is no flag of an operation", opt->name,
+                            (int)length, at);
+        if (flag == TRACE_F_DIRECT)
+            return diag_set(diag, -EINVAL, "--%s direct: say --buffered", opt->name);
+        flags |= flag;
+        if (at[length] == '\0')
+            break;
+        at += length + 1;
+    }
+    conf->drop_flags = flags;
+    return 0;
+}
+
+static int parse_numa(const struct opt *opt, void *conf_ptr, const char *text, struct diag *diag)
+{
+    struct conf *conf = conf_ptr;
+    uint64_t node;
+
+    if (units_parse_count(text, &node) != 0 || node >= CONF_NODES_MAX)
+        return diag_set(diag, -EINVAL, "--%s: '%s' is not the number of a node", opt->name, text);
+    conf->numa = (uint32_t)node;
+    conf->numa_given = true;
+    return 0;
+}
+
 static int parse_assume(const struct opt *opt, void *conf_ptr, const char *text,
                         struct diag *diag)
 {
@@ -117,6 +154,9 @@ const struct opt conf_table[] = {
              "DIR/clone.0, DIR/clone.1 ... below --root; N workers"},
     {"pin", 0, OPT_STRING, AT(pin), .arg = "CPUS",
      .help = "bind the workers to these CPUs in turn, as in 0-3,6"},
+    {"numa", 0, OPT_CALL, AT(numa), .arg = "NODE", .parse = parse_numa,
+     .help = "take the workers' memory from this node only, and run them on its CPUs unless --pin "
+             "says otherwise"},
     {"priority", 0, OPT_ENUM, AT(priority), .arg = "P", .def = "auto", .values = priority_words,
      .help = "of the threads that issue: normal; high (nice -20); realtime (SCHED_FIFO 1); auto is "
              "normal at pace asap, else realtime where allowed and a CPU is left over, else high "
@@ -167,6 +207,8 @@ const struct opt conf_table[] = {
              "parts touched, side by side in order)"},
     {"direct", 0, OPT_FLAG, AT(direct), .help = "O_DIRECT everywhere. Default: as recorded"},
     {"buffered", 0, OPT_FLAG, AT(buffered), .help = "no O_DIRECT anywhere"},
+    {"drop-flags", 0, OPT_CALL, AT(drop_flags), .arg = "A,B", .parse = parse_drop_flags,
+     .help = "recorded flags not to honour: dsync, sync, nowait, append, fua, preflush, polled ..."},
     {"unaligned", 0, OPT_ENUM, AT(unaligned), .arg = "U", .def = "error",
      .values = unaligned_words,
      .help = "direct operations that the target's alignment forbids: error; buffered (issue those "
@@ -265,6 +307,9 @@ static int check_where(const struct conf *conf, struct diag *diag)
         !(flags & ENGINE_NO_TARGET))
         return diag_set(diag, -EINVAL,
                         "where to? --root DIR, --target FILE or --map A=B must say");
+    if (conf->json != NULL && conf->result != NULL && strcmp(conf->json, "-") == 0 &&
+        strcmp(conf->result, "-") == 0)
+        return diag_set(diag, -EINVAL, "--json - and --result - cannot share standard output");
     if (conf->clones != 0 && conf->root == NULL)
         return diag_set(diag, -EINVAL, "--clones needs --root");
     if (conf->destroy.count != 0 && !conf->writes)

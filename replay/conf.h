@@ -32,6 +32,7 @@ enum conf_order {
     ORDER_STREAM = 1u << 2,
     ORDER_ALL = 1u << 3,
 };
+#define CONF_NODES_MAX 1024
 #define ORDER_RANKED (ORDER_FILE | ORDER_STREAM | ORDER_ALL)
 
 struct conf {
@@ -56,6 +57,8 @@ struct conf {
     bool latency_assumed;
     uint64_t workers;
     uint64_t processes;
+    uint32_t numa;   /* memory node of the workers */
+    bool numa_given;
     int priority;    /* enum conf_priority */
     const char *pin; /* "0-3,6" or NULL */
 
@@ -68,6 +71,7 @@ struct conf {
     bool prepare;
     int fit; /* enum conf_fit */
     bool direct, buffered;
+    uint32_t drop_flags; /* enum trace_op_flags: recorded, not honoured */
     int unaligned; /* enum conf_unaligned */
     int cache;     /* enum conf_cache */
     int fill;      /* enum conf_fill */

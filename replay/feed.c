@@ -173,7 +173,7 @@ static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
         .target = TRACE_NONE_U32,
         .file = op->file,
         .stream = op->stream,
-        .flags = op->flags,
+        .flags = op->flags & ~feed->conf->drop_flags,
         .arg = op->arg,
         .kind = op->kind,
     };

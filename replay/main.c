@@ -69,7 +69,8 @@ static int replay(const struct conf *conf, struct diag *diag)
     struct run_report *report = calloc(1, sizeof *report);
     struct run *run = NULL;
     bool usage = false;
-    bool json_stdout = conf->json != NULL && strcmp(conf->json, "-") == 0;
+    bool quiet = conf->quiet || (conf->json != NULL && strcmp(conf->json, "-") == 0) ||
+                 (conf->result != NULL && strcmp(conf->result, "-") == 0);
     int err, json_err = 0, status;
 
     if (report == NULL)
@@ -78,7 +79,7 @@ static int replay(const struct conf *conf, struct diag *diag)
     if (err == 0 && conf->plan)
         report_plan(report, conf, stdout);
     if (report->stats != NULL) {
-        if (!conf->quiet && !json_stdout)
+        if (!quiet)
             report_text(report, conf, stdout);
         if (report->notes[0] != '\0')
             fprintf(stderr, "iotape-replay: %s", report->notes);

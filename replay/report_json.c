@@ -298,7 +298,7 @@ void report_config(const struct conf *conf, uint32_t depth, uint32_t batch, char
                    size_t size)
 {
     json_t *root = json_object();
-    char order[40], fill[32];
+    char order[40], fill[32], flags[256];
     size_t length;
 
     opts_each(conf_table, conf, config_each, root);
@@ -308,6 +308,10 @@ void report_config(const struct conf *conf, uint32_t depth, uint32_t batch, char
         snprintf(fill, sizeof fill, "%s", conf->fill == FILL_ZERO ? "zero" : "random");
     set(root, "order", json_string(conf_order_text(conf->order, order)));
     set(root, "fill", json_string(fill));
+    set(root, "drop-flags", json_string(trace_flags_text(conf->drop_flags, flags, sizeof flags)));
+    set(root, "assume-latency",
+        conf->latency_assumed ? number(conf->assume_latency_ns) : json_null());
+    set(root, "numa", conf->numa_given ? json_integer(conf->numa) : json_null());
     set(root, "depth_chosen", json_integer(depth));
     set(root, "batch_chosen", json_integer(batch));
     length = json_dumpb(root, text, size - 1, JSON_COMPACT);

@@ -57,6 +57,7 @@ static int write_meta(struct results *results, const struct results_conf *conf)
         {TRACE_META_RESULT_OF, trace_reader_name(conf->reader)},
         {TRACE_META_CONFIG, conf->config},
         {TRACE_META_CLOCK, conf->clock},
+        {"cache", conf->cache},
     };
     int err = 0;
 

@@ -36,6 +36,7 @@ struct results_conf {
     const struct trace_reader *reader; /* its tables are copied; whole by then */
     const char *config;    /* the replay's options as JSON */
     const char *clock;     /* "monotonic" or "simulated" */
+    const char *cache;     /* state of the page cache at the start, as text */
     uint64_t start_wall_ns; /* Unix time of about time 0, 0 = simulated */
 };
 

@@ -116,10 +116,18 @@ static void pause_tick(const sigset_t *signals, struct run *run)
     const struct timespec tick = {.tv_nsec = TICK_NS};
     int signal = sigtimedwait(signals, NULL, &tick);
 
-    if (signal == SIGINT || signal == SIGTERM) {
-        run->signal = signal;
-        atomic_store(&run->control->stop, 1);
+    if (signal != SIGINT && signal != SIGTERM)
+        return;
+    if (run->signal != 0) {
+        /* Asked twice: what is in flight does not come back. */
+        struct sigaction action = {.sa_handler = SIG_DFL};
+
+        sigaction(signal, &action, NULL);
+        pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+        raise(signal);
     }
+    run->signal = signal;
+    atomic_store(&run->control->stop, 1);
 }
 
 /* Until every issuing thread is prepared, or one cannot be. */

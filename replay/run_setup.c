@@ -73,7 +73,7 @@ int run_open(struct run *run, struct run_report *report, bool *ret_usage, struct
     if (conf->prepare)
         err = prepare(run->targets, conf, &report->prepared, diag);
     if (err == 0)
-        err = targets_open(run->targets, conf, run->plan, diag);
+        err = targets_open(run->targets, conf, run->plan, run->tape.reader, diag);
     if (err == 0 && run->targets->count != 0)
         err = cache_set(run->targets, conf, &report->cache, diag);
     return err;
@@ -307,6 +307,7 @@ static uint64_t wall_now_ns(void)
 static int alloc_results(struct run *run, const struct run_report *report, struct diag *diag)
 {
     uint32_t threads = run->worker_count * run->threads_per_worker;
+    char cache[96];
     struct results_conf conf = {
         .path = run->conf->result,
         .force = run->conf->force,
@@ -315,10 +316,14 @@ static int alloc_results(struct run *run, const struct run_report *report, struc
         .shared = run->processes,
         .reader = run->tape.reader,
         .config = report->config,
+        .cache = cache,
         .clock = run->conf->simulated ? "simulated" : "monotonic",
         .start_wall_ns = run->conf->simulated ? 0 : wall_now_ns(),
     };
 
+    snprintf(cache, sizeof cache, "%s: %llu of %llu pages resident",
+             conf_word("cache", run->conf->cache), (unsigned long long)report->cache.resident,
+             (unsigned long long)report->cache.pages);
     return run->conf->result ? results_new(&run->results, &conf, diag) : 0;
 }
 

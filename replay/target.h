@@ -85,10 +85,10 @@ int targets_new(struct target_set **ret_set, const struct conf *conf, const stru
     TRACE_MUST_CHECK;
 /*
  * Opens the files and checks kind, size and alignment against the plan. Errors say how many files
- * are concerned, which is the first, and what would help.
+ * or operations are concerned (the reader is for that), which is the first, and what would help.
  */
 int targets_open(struct target_set *set, const struct conf *conf, const struct plan *plan,
-                 struct diag *diag) TRACE_MUST_CHECK;
+                 struct trace_reader *reader, struct diag *diag) TRACE_MUST_CHECK;
 void targets_free(struct target_set *set); /* NULL is fine */
 
 /* Opens one target: a descriptor of the caller's, else -errno. extra: O_CREAT, O_TRUNC ... */

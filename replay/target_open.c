@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "replay/conf.h"
+#include "replay/locate.h"
 #include "replay/plan.h"
 #include "replay/target.h"
 #include "traces/diag.h"
@@ -147,23 +148,36 @@ static int check_one(struct target_set *set, struct target *target, const struct
     return 0;
 }
 
-static int report_findings(const struct findings *found, const struct conf *conf,
-                           struct diag *diag)
+static int report_beyond(const struct target_set *set, const struct target *target,
+                         const struct conf *conf, struct trace_reader *reader, struct diag *diag)
 {
     char need[UNITS_TEXT], have[UNITS_TEXT];
+    struct located located;
+    int err = locate(reader, conf, set, LOCATE_BEYOND, &located, diag);
 
+    if (err != 0)
+        return err;
+    return diag_set(diag, -ERANGE,
+                    "%llu operations reach beyond the end of %s, which holds %s; the first is op "
+                    "%llu (offset %llu, length %llu), the farthest ends at %s; --fit wrap, scale or "
+                    "pack makes them fit%s", (unsigned long long)located.count, target->path,
+                    units_size(target->size_bytes, have), (unsigned long long)located.first,
+                    (unsigned long long)located.offset, (unsigned long long)located.length,
+                    units_size(target->max_end, need),
+                    target->block ? "" : ", --prepare makes the file as large");
+}
+
+static int report_findings(const struct target_set *set, const struct findings *found,
+                           const struct conf *conf, struct trace_reader *reader,
+                           struct diag *diag)
+{
     if (found->missing != 0)
         return diag_set(diag, found->missing_error,
                         "%llu of the tape's files do not exist here, the first is %s; --prepare "
                         "makes them", (unsigned long long)found->missing,
                         found->first_missing->path);
     if (found->beyond != 0)
-        return diag_set(diag, -ERANGE,
-                        "the tape reaches %s into %s, which holds %s; --fit wrap, scale or pack "
-                        "makes it fit%s", units_size(found->first_beyond->max_end, need),
-                        found->first_beyond->path,
-                        units_size(found->first_beyond->size_bytes, have),
-                        found->first_beyond->block ? "" : ", --prepare makes the file as large");
+        return report_beyond(set, found->first_beyond, conf, reader, diag);
     if (found->small != 0)
         return diag_set(diag, -ERANGE,
                         "%llu files are shorter than they were when recorded, the first is %s "
@@ -214,10 +228,13 @@ static int fit_all(struct target_set *set, const struct conf *conf, const struct
 }
 
 static int check_aligned(const struct target_set *set, const struct conf *conf,
-                         const struct plan *plan, struct diag *diag)
+                         const struct plan *plan, struct trace_reader *reader,
+                         struct diag *diag)
 {
-    uint64_t files = 0;
     const struct target *first = NULL;
+    struct located located;
+    uint64_t files = 0;
+    int err;
 
     if (conf->unaligned != UNALIGNED_ERROR)
         return 0;
@@ -237,14 +254,19 @@ static int check_aligned(const struct target_set *set, const struct conf *conf,
     }
     if (files == 0)
         return 0;
+    err = locate(reader, conf, set, LOCATE_UNALIGNED, &located, diag);
+    if (err != 0)
+        return err;
     return diag_set(diag, -EINVAL,
-                    "%llu targets get direct transfers that are not multiples of their alignment, "
-                    "the first is %s (%u bytes); --unaligned buffered or round, or --buffered, "
-                    "helps", (unsigned long long)files, first->path, first->align);
+                    "%llu direct transfers are not multiples of their target's alignment (%u bytes "
+                    "for %s); the first is op %llu (offset %llu, length %llu); --unaligned buffered "
+                    "or round, or --buffered, helps", (unsigned long long)located.count,
+                    first->align, first->path, (unsigned long long)located.first,
+                    (unsigned long long)located.offset, (unsigned long long)located.length);
 }
 
 int targets_open(struct target_set *set, const struct conf *conf, const struct plan *plan,
-                 struct diag *diag)
+                 struct trace_reader *reader, struct diag *diag)
 {
     struct findings found = {0};
     uint32_t limit = raise_fd_limit();
@@ -254,11 +276,11 @@ int targets_open(struct target_set *set, const struct conf *conf, const struct p
     for (uint32_t i = 0; i < set->count && err == 0; i++)
         err = check_one(set, &set->items[i], conf, &found, diag);
     if (err == 0)
-        err = report_findings(&found, conf, diag);
+        err = report_findings(set, &found, conf, reader, diag);
     if (err == 0)
         err = fit_all(set, conf, plan, diag);
     if (err == 0)
-        err = check_aligned(set, conf, plan, diag);
+        err = check_aligned(set, conf, plan, reader, diag);
     set->fd_budget = limit - set->open_count - FD_RESERVE;
     return err;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +115,56 @@ static int raise_priority(struct issuer *issuer)
     return 0;
 }
 
+/* "0-3,8" as the kernel writes it. */
+static int read_cpu_list(const char *path, cpu_set_t *ret_set)
+{
+    FILE *file = fopen(path, "re");
+    unsigned int from, to;
+    int count = 0;
+
+    if (file == NULL)
+        return -errno;
+    CPU_ZERO(ret_set);
+    while (fscanf(file, "%u", &from) == 1) {
+        to = from;
+        if (fscanf(file, "-%u", &to) != 1)
+            to = from;
+        for (; from <= to && from < CPU_SETSIZE; from++, count++)
+            CPU_SET(from, ret_set);
+        if (fgetc(file) != ',')
+            break;
+    }
+    fclose(file);
+    return count > 0 ? 0 : -ENXIO;
+}
+
+/* Where the thread may run, and where its memory comes from; before it touches any. */
+static int bind_thread(struct issuer *issuer)
+{
+    const struct conf *conf = issuer->conf->conf;
+    unsigned long nodes[CONF_NODES_MAX / (8 * sizeof(unsigned long))] = {0};
+    char path[64];
+    cpu_set_t set;
+    int err;
+
+    if (issuer->conf->cpu >= 0) {
+        CPU_ZERO(&set);
+        CPU_SET((unsigned int)issuer->conf->cpu, &set);
+        if (sched_setaffinity(0, sizeof set, &set) != 0)
+            return diag_errno(&issuer->diag, -errno, "--pin: CPU %d", issuer->conf->cpu);
+    }
+    if (!conf->numa_given)
+        return 0;
+    snprintf(path, sizeof path, "/sys/devices/system/node/node%u/cpulist", conf->numa);
+    err = read_cpu_list(path, &set);
+    if (err == 0 && issuer->conf->cpu < 0 && sched_setaffinity(0, sizeof set, &set) != 0)
+        err = -errno;
+    nodes[conf->numa / (8 * sizeof nodes[0])] |= 1ul << (conf->numa % (8 * sizeof nodes[0]));
+    if (err == 0 && syscall(SYS_set_mempolicy, MPOL_BIND, nodes, CONF_NODES_MAX) != 0)
+        err = -errno;
+    return err == 0 ? 0 : diag_errno(&issuer->diag, err, "--numa %u", conf->numa);
+}
+
 int issuer_setup(struct issuer *issuer, const struct worker_conf *conf, uint32_t thread,
                  uint32_t depth, uint32_t fd_capacity)
 {
@@ -125,14 +176,9 @@ int issuer_setup(struct issuer *issuer, const struct worker_conf *conf, uint32_t
     issuer->batch = conf->batch < depth ? conf->batch : depth;
     issuer->diag.note = note;
     issuer->diag.note_context = issuer;
-    if (conf->cpu >= 0) {
-        cpu_set_t set;
-
-        CPU_ZERO(&set);
-        CPU_SET((unsigned int)conf->cpu, &set);
-        if (sched_setaffinity(0, sizeof set, &set) != 0)
-            return diag_errno(&issuer->diag, -errno, "--pin: CPU %d", conf->cpu);
-    }
+    err = bind_thread(issuer);
+    if (err != 0)
+        return err;
     issuer->slots = calloc(depth, sizeof *issuer->slots);
     if (issuer->slots == NULL)
         return diag_errno(&issuer->diag, -ENOMEM, "depth %u", depth);

@@ -27,7 +27,7 @@ equal "direct errors" 0 "$(json out .errors)"
 printf '0,read,/d,100,300\n1,read,/d,4096,4096\n' >in.csv
 runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length in.csv -o odd.tape
 runs 1 iotape replay odd.tape --engine sync --target "$dev" --direct
-says 'alignment' err
+says '1 direct transfers .* the first is op 0 \(offset 100, length 300\)' err
 for how in buffered round; do
     runs 0 iotape replay odd.tape --engine sync --target "$dev" --direct --unaligned $how --json -
     equal "--unaligned $how" "2 0" "$(json out '"\(.ops_completed) \(.errors)"')"
