@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "convert/ahead.h"
 #include "convert/unpack.h"
 
 #define FIRST_CAPACITY (512u << 10)
@@ -25,7 +26,8 @@ struct input {
     bool closed;
     struct diag *diag;
     struct unpack *unpack;
-    uint8_t *buffer; /* one byte more than capacity: a line's NUL */
+    struct ahead *ahead; /* instead of unpack, once opened, when it is packed */
+    uint8_t *buffer;     /* one byte more than capacity: a line's NUL */
     size_t capacity, start, end;
     bool at_end;
     int error;
@@ -276,7 +278,9 @@ int input_list_add_path(struct input_list *list, const char *path, struct diag *
 void input_close(struct input *input)
 {
     unpack_free(input->unpack);
+    ahead_free(input->ahead);
     input->unpack = NULL;
+    input->ahead = NULL;
     free(input->buffer);
     input->buffer = NULL;
     input->capacity = input->start = input->end = 0;
@@ -316,6 +320,8 @@ static int input_open(struct input *input)
 
     if (input->closed)
         return diag_errno(input->diag, -EBADF, "%s", input->name);
+    if (input->ahead)
+        return 0;
     if (!input->unpack)
         err = input->path ? unpack_open_path(&input->unpack, input->path, input->diag)
                           : unpack_open_memory(&input->unpack, input->name, input->bytes,
@@ -329,11 +335,17 @@ static int input_open(struct input *input)
         struct unpack *packed = input->unpack;
 
         input->unpack = NULL;
-        err = unpack_open_packed(&input->unpack, packed, input->member, NULL, input->diag);
+        err = ahead_open(&input->ahead, packed, input->member, input->diag);
         if (err == -ENOENT) /* compressed nothing */
             err = unpack_open_memory(&input->unpack, input->name, NULL, 0, input->diag);
     }
     return err;
+}
+
+static int64_t read_some(struct input *input, void *buffer, size_t bytes)
+{
+    return input->ahead ? ahead_read(input->ahead, buffer, bytes)
+                        : unpack_read(input->unpack, buffer, bytes);
 }
 
 /* Room for bytes at the read position, kept data moved to the front when it must. */
@@ -384,8 +396,8 @@ static int fill(struct input *input, size_t bytes)
             err = diag_set(input->diag, -EINTR, "%s: interrupted", input->name);
             break;
         }
-        got = unpack_read(input->unpack, input->buffer + input->end,
-                          room < LARGEST_READ ? room : LARGEST_READ);
+        got = read_some(input, input->buffer + input->end,
+                        room < LARGEST_READ ? room : LARGEST_READ);
         if (got < 0)
             err = (int)got;
         else if (got == 0)

@@ -138,6 +138,11 @@ int unpack_open_memory(struct unpack **ret_unpack, const char *name, const void 
     return 0;
 }
 
+void unpack_set_diag(struct unpack *unpack, struct diag *diag)
+{
+    unpack->diag = diag;
+}
+
 bool unpack_is_seekable(const struct unpack *unpack)
 {
     return unpack->seekable;

@@ -90,7 +90,7 @@ while read -r way name rest; do
     survives "$name: a program" iotape-convert garbage -o t.tape $by
     # cut at several places
     size=$(wc -c <"$in")
-    for part in 1 3 5 7 9; do
+    for part in 2 5 9; do
         head -c $((size * part / 10)) "$in" >cut
         # shellcheck disable=SC2086
         survives "$name: cut at $part tenths" iotape-convert cut -o t.tape $by
