@@ -57,16 +57,22 @@ static void account_times(struct pipeline *pipeline, const struct trace_op *op)
 
 static void account(struct pipeline *pipeline, const struct trace_op *op)
 {
+    struct trace_file *file = catalog_file_at(&pipeline->import.tables, op->file);
+    uint64_t end;
+
     account_times(pipeline, op);
     pipeline->out_count[op->kind]++;
     if (trace_op_is_io(op->kind))
         pipeline->out_bytes[op->kind] += trace_op_bytes(op);
     if (!trace_op_has_range(op->kind) || op->offset == TRACE_UNKNOWN_U64 || !op->length)
         return;
+    end = op->offset + op->length;
+    if (file && (file->max_end == TRACE_UNKNOWN_U64 || end > file->max_end))
+        file->max_end = end;
     if (op->offset < pipeline->min_offset)
         pipeline->min_offset = op->offset;
-    if (op->offset + op->length > pipeline->max_end)
-        pipeline->max_end = op->offset + op->length;
+    if (end > pipeline->max_end)
+        pipeline->max_end = end;
 }
 
 /* Ops on their way out, all after the same clamped gaps. */

@@ -66,6 +66,15 @@ equal "wall of the merge" 1000000000000 "$(iotape-convert info w.tape --json | j
 runs 0 iotape-convert w1.tape -o later.tape --time 1s..
 equal "wall after --time" 1002000000000 "$(iotape-convert info later.tape --json | jq -r .meta.start_wall_ns)"
 
+# ops beyond the end of a device whose size is known: the unit is wrong, and that is said
+runs 0 iotape-convert --from synth 'rw=read,size=1m,bs=4k,device,path=/dev/x' -o dev.tape -q
+runs 0 iotape-convert dev.tape -o d2.tape
+grep -q 'sector-size' out && fail "a size within is complained of"
+printf 'time_s,op,file,offset,length\n0,read,/dev/x,1048576,512\n' >beyond.csv
+runs 0 iotape-convert beyond.csv -o beyond.tape -q
+runs 0 iotape-convert dev.tape beyond.tape -o d2.tape
+says '/dev/x has 1048576 bytes, but ops reach byte 1049088: is --sector-size right' out
+
 # tables of other shapes
 printf 'R;8;16;1.5\nW;0;8;2.25\n' >t.txt
 runs 0 iotape-convert t.txt -o x.tape --from csv --columns 'op,offset:sector,length:sector,time:ms'
