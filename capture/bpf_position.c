@@ -13,7 +13,7 @@ struct gap {
 };
 
 struct position_file {
-    uint64_t end; /* up to here all is taken, but for the gaps */
+    uint64_t base, end; /* between them all is taken, but for the gaps */
     unsigned int count;
     struct gap *gaps; /* room for GAPS_MAX, made with the first */
 };
@@ -103,7 +103,7 @@ static struct position_file *file_make(struct bpf_positions *self, uint64_t addr
         free(file);
         return NULL;
     }
-    file->end = end;
+    file->base = file->end = end;
     return file;
 }
 
@@ -117,11 +117,24 @@ static int end_move(struct position_file *file, uint64_t start, uint64_t end)
 }
 
 /* Somebody moved the position back, or this is another file where one was: begin anew. */
-static int end_reset(struct position_file *file, uint64_t end)
+static int end_reset(struct position_file *file, uint64_t start, uint64_t end)
 {
+    file->base = start;
     file->end = end;
     file->count = 0;
     return 0;
+}
+
+/* The position was here once: what lies between it and the first known place is still to come. */
+static int base_move(struct position_file *file, uint64_t before)
+{
+    int rc = 0;
+
+    if (before < file->base) {
+        rc = gap_add(file, before, file->base);
+        file->base = before;
+    }
+    return rc;
 }
 
 int bpf_positions_place(struct bpf_positions *self, uint64_t address, uint64_t before,
@@ -134,12 +147,14 @@ int bpf_positions_place(struct bpf_positions *self, uint64_t address, uint64_t b
     if (!file)
         return -ENOMEM;
     *ret_offset = start;
+    if (base_move(file, before) != 0)
+        return -ENOMEM;
     if (start >= file->end)
         return end_move(file, start, after);
     if (gap_holding(file, start, after, &index))
         return gap_take(file, index, start, after);
     if (!gap_fitting(file, bytes, &index))
-        return end_reset(file, after);
+        return end_reset(file, start, after);
     start = file->gaps[index].start;
     *ret_offset = start;
     return gap_take(file, index, start, start + bytes);
@@ -157,5 +172,5 @@ int bpf_positions_taken(struct bpf_positions *self, uint64_t address, uint64_t o
         return end_move(file, offset, offset + bytes);
     if (gap_holding(file, offset, offset + bytes, &index))
         return gap_take(file, index, offset, offset + bytes);
-    return end_reset(file, offset + bytes);
+    return end_reset(file, offset, offset + bytes);
 }

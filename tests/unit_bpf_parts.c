@@ -147,6 +147,12 @@ static void test_positions(void **state)
     assert_int_equal(offset, 32);
     assert_int_equal(bpf_positions_place(&positions, 9, 0, 48, 16, &offset), 0);
     assert_int_equal(offset, 16);
+    /* The last came first, undisturbed: what lies before it is still to come. */
+    assert_int_equal(bpf_positions_taken(&positions, 10, 32, 16), 0);
+    assert_int_equal(bpf_positions_place(&positions, 10, 0, 48, 16, &offset), 0);
+    assert_int_equal(offset, 0);
+    assert_int_equal(bpf_positions_place(&positions, 10, 0, 48, 16, &offset), 0);
+    assert_int_equal(offset, 16);
     /* Another open file of the same name is apart. */
     assert_int_equal(bpf_positions_place(&positions, 8, 0, 32, 16, &offset), 0);
     assert_int_equal(offset, 16);
