@@ -75,6 +75,8 @@ static int child_wait(pid_t child, const volatile sig_atomic_t *stop, const sigs
             break;
     }
     close(watch.fd);
+    if (*ret_stopped)
+        kill(-child, SIGKILL); /* what its leader left behind */
     return got == child ? 0 : -errno;
 }
 
