@@ -56,22 +56,35 @@ static struct pairs_group *groups_find(struct pairs_groups *groups, uint32_t id)
     hist_init(&group->a);
     hist_init(&group->b);
     curve_signed_init(&group->change);
+    curve_signed_init(&group->issue_error);
     groups->group[at] = group;
     if (at < PAIRS_GROUPS)
         groups->used++;
     return group;
 }
 
-static int groups_add(struct pairs_groups *groups, uint32_t id, uint64_t a_ns, uint64_t b_ns)
+/* What one pair has to say to a group. */
+struct pair_figures {
+    bool timed, exact;
+    int64_t error_ns;
+    uint64_t a_ns, b_ns;
+};
+
+static int groups_add(struct pairs_groups *groups, uint32_t id,
+                      const struct pair_figures *figures)
 {
     struct pairs_group *group = groups_find(groups, id);
 
     if (!group)
         return -ENOMEM;
     group->pairs++;
-    hist_add(&group->a, a_ns);
-    hist_add(&group->b, b_ns);
-    curve_signed_add(&group->change, (int64_t)(b_ns - a_ns));
+    if (figures->timed)
+        curve_signed_add(&group->issue_error, figures->error_ns);
+    if (!figures->exact)
+        return 0;
+    hist_add(&group->a, figures->a_ns);
+    hist_add(&group->b, figures->b_ns);
+    curve_signed_add(&group->change, (int64_t)(figures->b_ns - figures->a_ns));
     return 0;
 }
 
@@ -96,8 +109,9 @@ static void pairs_add_order(struct pairs *pairs, int64_t a_ns, int64_t b_ns)
         pairs->overtaken_most_ns = (uint64_t)(pairs->highest_a_ns - a_ns);
 }
 
-static void pairs_add_times(struct pairs *pairs, const struct trace_op *a,
-                            const struct trace_op *b)
+/* Returns the issue-time error. */
+static int64_t pairs_add_times(struct pairs *pairs, const struct trace_op *a,
+                               const struct trace_op *b)
 {
     int64_t expected_ns;
 
@@ -117,34 +131,42 @@ static void pairs_add_times(struct pairs *pairs, const struct trace_op *a,
         curve_signed_add(&pairs->due_error, b->due_ns - expected_ns);
     }
     pairs_add_order(pairs, a->issue_ns, b->issue_ns);
+    return b->issue_ns - expected_ns;
 }
 
-static int pairs_add_latency(struct pairs *pairs, const struct trace_op *a,
-                             const struct trace_op *b)
+static int pairs_add_groups(struct pairs *pairs, const struct trace_op *a,
+                            const struct pair_figures *figures)
 {
-    int err;
+    int err = groups_add(&pairs->by_kind, a->kind, figures);
 
-    if (a->completion != TRACE_COMPLETION_EXACT || b->completion != TRACE_COMPLETION_EXACT)
-        return 0;
-    pairs->latency_pairs++;
-    curve_signed_add(&pairs->change, (int64_t)(b->latency_ns - a->latency_ns));
-    err = groups_add(&pairs->by_kind, a->kind, a->latency_ns, b->latency_ns);
     if (err == 0 && a->stream != TRACE_NONE_U32)
-        err = groups_add(&pairs->by_stream, a->stream, a->latency_ns, b->latency_ns);
+        err = groups_add(&pairs->by_stream, a->stream, figures);
     if (err == 0 && a->file != TRACE_NONE_U32)
-        err = groups_add(&pairs->by_file, a->file, a->latency_ns, b->latency_ns);
+        err = groups_add(&pairs->by_file, a->file, figures);
     return err;
 }
 
 int pairs_add(struct pairs *pairs, const struct trace_op *a, const struct trace_op *b)
 {
+    struct pair_figures figures = {
+        .timed = trace_op_is_io(a->kind),
+        .exact =
+            a->completion == TRACE_COMPLETION_EXACT && b->completion == TRACE_COMPLETION_EXACT,
+        .a_ns = a->latency_ns,
+        .b_ns = b->latency_ns,
+    };
+
     pairs->matched++;
     pairs->kind_differs += a->kind != b->kind;
     pairs->length_differs += a->length != b->length;
     pairs->offset_differs += a->offset != TRACE_UNKNOWN_U64 && a->offset != b->offset;
     pairs->result_differs += a->result != TRACE_UNKNOWN_I64 && b->result != TRACE_UNKNOWN_I64 &&
                              a->result != b->result;
-    if (trace_op_is_io(a->kind))
-        pairs_add_times(pairs, a, b);
-    return pairs_add_latency(pairs, a, b);
+    if (figures.timed)
+        figures.error_ns = pairs_add_times(pairs, a, b);
+    if (figures.exact) {
+        pairs->latency_pairs++;
+        curve_signed_add(&pairs->change, (int64_t)(b->latency_ns - a->latency_ns));
+    }
+    return pairs_add_groups(pairs, a, &figures);
 }

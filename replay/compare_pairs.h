@@ -19,12 +19,13 @@
 
 #define PAIRS_GROUPS 64
 
-/* Latencies of pairs where both completions are exact. */
+/* Pairs of one op kind, stream or file. */
 struct pairs_group {
     uint32_t id; /* op kind, or index in A's stream or file table; TRACE_NONE_U32: the others */
     uint64_t pairs;
-    struct hist a, b;
-    struct curve_signed change; /* ns, B minus A of each pair */
+    struct hist a, b;                /* latencies, ns, where both completions are exact */
+    struct curve_signed change;      /* of those: ns, B minus A of each pair */
+    struct curve_signed issue_error; /* ns, of I/O ops: B's issue minus the expected time */
 };
 
 struct pairs_groups {

@@ -110,9 +110,9 @@ static int fill_page(struct page *page, const struct tapes *tapes)
     page_section(page, "fidelity", "Fidelity of B to A");
     if (err == 0)
         err = add_text(page, "Fidelity", tapes, tapes_print_fidelity);
-    if (err == 0 && tapes->pairs->latency_pairs > 0) {
-        fputs("<h3>Latency of matched ops</h3>\n", page_out(page));
-        err = page_table(page, "Latency of matched ops", groups);
+    if (err == 0 && tapes->pairs->matched > 0) {
+        fputs("<h3>By op kind, stream and file</h3>\n", page_out(page));
+        err = page_table(page, "Matched ops by kind, stream and file", groups);
     }
     if (err == 0)
         err = add_plots(page, tapes);

@@ -256,6 +256,7 @@ static json_t *json_of_groups(const struct tapes *tapes, char what,
                               const struct pairs_groups *groups)
 {
     const struct trace_reader *reader = tapes->feed[0].reader;
+    bool timed = !tapes->asap && !tapes->no_times[0] && !tapes->no_times[1];
     json_t *array = json_array();
     unsigned int i;
 
@@ -281,10 +282,14 @@ static json_t *json_of_groups(const struct tapes *tapes, char what,
             json_object_set_new(object, "file", json_text(file ? file->path : NULL));
         }
         json_object_set_new(object, "pairs", json_count(group->pairs));
+        json_object_set_new(object, "issue_error_ns",
+                            timed ? json_of_signed(&group->issue_error) : json_null());
         json_object_set_new(object, "a_ns", json_of_hist(&group->a));
         json_object_set_new(object, "b_ns", json_of_hist(&group->b));
         json_object_set_new(object, "change_ns", json_of_signed(&group->change));
-        json_object_set_new(object, "curve", json_of_curves(&group->a, &group->b));
+        json_object_set_new(object, "curve",
+                            group->a.count > 0 ? json_of_curves(&group->a, &group->b)
+                                               : json_null());
         json_array_append_new(array, object);
     }
     return array;
@@ -311,7 +316,7 @@ json_t *tapes_json(const struct tapes *tapes)
     json_object_set_new(root, "match", json_of_match(tapes));
     json_object_set_new(root, "fidelity", json_of_fidelity(tapes));
     json_object_set_new(
-        root, "latency",
+        root, "groups",
         json_pack("{s:I,s:o,s:o,s:o,s:o,s:o}", "pairs", (json_int_t)pairs->latency_pairs,
                   "change_ns", json_of_signed(&pairs->change), "curve",
                   json_of_curves(&tapes->side[0]->latency, &tapes->side[1]->latency), "by_op",

@@ -20,7 +20,8 @@ void tapes_remarks(const struct tapes *tapes, void (*each)(void *context, const 
 int tapes_print(const struct tapes *tapes, FILE *out, bool bold);
 /* The parts of that text, for other forms. Grids: NULL without memory. */
 struct grid *tapes_sides_grid(const struct tapes *tapes);
-struct grid *tapes_groups_grid(const struct tapes *tapes); /* latency of matched ops */
+struct grid *
+tapes_groups_grid(const struct tapes *tapes); /* matched ops by kind, stream, file */
 void tapes_print_about(const struct tapes *tapes, unsigned int which, FILE *out);
 void tapes_print_fidelity(const struct tapes *tapes, FILE *out);
 /* One self-contained page with plots. -errno with diag. */

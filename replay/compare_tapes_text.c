@@ -331,14 +331,43 @@ static unsigned int groups_sorted(const struct pairs_groups *groups,
     return count;
 }
 
+static void cells_of_error(struct grid *grid, const struct curve_signed *curve, bool timed)
+{
+    static const double fractions[] = {0.5, 0.99};
+    unsigned int i;
+
+    for (i = 0; i < 2; i++)
+        cell_time(grid, (double)curve_signed_quantile(curve, fractions[i]),
+                  timed && curve_signed_count(curve) > 0);
+}
+
+static void cells_of_latency(struct grid *grid, const struct pairs_group *group)
+{
+    static const double fractions[] = {0.5, 0.99};
+    char text[2][UNITS_TEXT];
+    unsigned int i;
+    uint64_t a, b;
+
+    for (i = 0; i < 2; i++) {
+        a = hist_quantile(&group->a, fractions[i]);
+        b = hist_quantile(&group->b, fractions[i]);
+        if (group->a.count == 0) {
+            grid_cell(grid, "n/a");
+            grid_cell(grid, "%s", "");
+            continue;
+        }
+        grid_cell(grid, "%s -> %s", units_time(a, text[0]), units_time(b, text[1]));
+        cell_ratio(grid, (double)a, (double)b);
+    }
+}
+
 static void rows_of_groups(const struct tapes *tapes, struct grid *grid, char what,
                            const struct pairs_groups *groups)
 {
-    static const double fractions[] = {0.5, 0.9, 0.99};
+    bool timed = !tapes->asap && !tapes->no_times[0] && !tapes->no_times[1];
     const struct pairs_group *sorted[PAIRS_GROUPS + 1];
-    unsigned int count = groups_sorted(groups, sorted), i, j;
-    char name[256], text[2][UNITS_TEXT];
-    uint64_t a, b;
+    unsigned int count = groups_sorted(groups, sorted), i;
+    char name[256];
 
     if (count == 1 && what != 'k')
         return;
@@ -346,12 +375,8 @@ static void rows_of_groups(const struct tapes *tapes, struct grid *grid, char wh
         group_name(tapes, what, sorted[i]->id, name, sizeof name);
         grid_cell(grid, "  %s", name);
         grid_cell(grid, "%" PRIu64, sorted[i]->pairs);
-        for (j = 0; j < 3; j++) {
-            a = hist_quantile(&sorted[i]->a, fractions[j]);
-            b = hist_quantile(&sorted[i]->b, fractions[j]);
-            grid_cell(grid, "%s -> %s", units_time(a, text[0]), units_time(b, text[1]));
-            cell_ratio(grid, (double)a, (double)b);
-        }
+        cells_of_error(grid, &sorted[i]->issue_error, timed);
+        cells_of_latency(grid, sorted[i]);
     }
     if (count > SHOWN_GROUPS) {
         grid_cell(grid, "  (%u more in --json)", count - SHOWN_GROUPS);
@@ -365,13 +390,13 @@ struct grid *tapes_groups_grid(const struct tapes *tapes)
 
     if (!grid)
         return NULL;
-    grid_cell(grid, "Latency of matched ops");
+    grid_cell(grid, "Matched ops");
     grid_cell(grid, "pairs");
-    grid_cell(grid, "p50 A -> B");
+    grid_cell(grid, "error p50");
+    grid_cell(grid, "error p99");
+    grid_cell(grid, "latency p50 A -> B");
     grid_cell(grid, "B/A");
-    grid_cell(grid, "p90 A -> B");
-    grid_cell(grid, "B/A");
-    grid_cell(grid, "p99 A -> B");
+    grid_cell(grid, "latency p99 A -> B");
     grid_cell(grid, "B/A");
     rows_of_groups(tapes, grid, 'k', &tapes->pairs->by_kind);
     rows_of_groups(tapes, grid, 's', &tapes->pairs->by_stream);
@@ -423,9 +448,7 @@ int tapes_print(const struct tapes *tapes, FILE *out, bool bold)
         return err;
     fputc('\n', out);
     tapes_print_fidelity(tapes, out);
-    if (tapes->pairs->latency_pairs == 0) {
-        fputs("\nLatency of matched ops: n/a, no pair with both completions exact\n", out);
-    } else {
+    if (tapes->pairs->matched > 0) {
         fputc('\n', out);
         err = print_grid(tapes_groups_grid(tapes), out, bold);
     }
