@@ -23,7 +23,8 @@ struct blk_emit {
     uint32_t pids[PIDS_SIZE]; /* pid + 1 in its place by hash */
 };
 
-int blk_emit_new(struct blk_emit **ret_emit, struct export *export, bool with_issue, blk_emit_fn fn, void *context)
+int blk_emit_new(struct blk_emit **ret_emit, struct export *export, bool with_issue,
+                 blk_emit_fn fn, void *context)
 {
     struct blk_emit *emit = calloc(1, sizeof(*emit));
 
@@ -76,7 +77,8 @@ static struct blk_event heap_pop(struct blk_emit *emit)
 
         if (child >= emit->count)
             break;
-        if (child + 1 < emit->count && emit->heap[child + 1].time_ns < emit->heap[child].time_ns)
+        if (child + 1 < emit->count &&
+            emit->heap[child + 1].time_ns < emit->heap[child].time_ns)
             child++;
         if (emit->heap[child].time_ns >= last.time_ns)
             break;
@@ -119,16 +121,19 @@ static int device_of(struct blk_emit *emit, uint32_t file, uint32_t *ret_device)
 
         if (devices == NULL)
             return -ENOMEM;
-        memset(devices + emit->device_count, 0, (count - emit->device_count) * sizeof(*devices));
+        memset(devices + emit->device_count, 0,
+               (count - emit->device_count) * sizeof(*devices));
         emit->devices = devices;
         emit->device_count = count;
     }
     if (emit->devices[file] == 0) {
-        if (entry->kind == TRACE_FILE_BLOCK && entry->device != 0 && entry->device <= UINT32_MAX - 1) {
+        if (entry->kind == TRACE_FILE_BLOCK && entry->device != 0 &&
+            entry->device <= UINT32_MAX - 1) {
             number = (uint32_t)entry->device;
         } else if (!parse_number(entry->path, &number)) {
             number = LOCAL_MAJOR << 20 | (file & MINOR_MAX);
-            export_note(emit->export, "%.200s is device %u,%u", entry->path, LOCAL_MAJOR, file & MINOR_MAX);
+            export_note(emit->export, "%.200s is device %u,%u", entry->path, LOCAL_MAJOR,
+                        file & MINOR_MAX);
         }
         emit->devices[file] = number + 1;
     }
@@ -141,8 +146,9 @@ static uint32_t category_of(const struct trace_op *op)
     static const struct {
         uint32_t flag, category;
     } map[] = {
-        {TRACE_F_PREFLUSH, BLK_CAT_FLUSH}, {TRACE_F_FUA, BLK_CAT_FUA},  {TRACE_F_SYNC, BLK_CAT_SYNC},
-        {TRACE_F_READAHEAD, BLK_CAT_AHEAD}, {TRACE_F_META, BLK_CAT_META},
+        {TRACE_F_PREFLUSH, BLK_CAT_FLUSH}, {TRACE_F_FUA, BLK_CAT_FUA},
+        {TRACE_F_SYNC, BLK_CAT_SYNC},      {TRACE_F_READAHEAD, BLK_CAT_AHEAD},
+        {TRACE_F_META, BLK_CAT_META},
     };
     uint32_t category = 1u << 8; /* a file system's request */
 
@@ -150,20 +156,17 @@ static uint32_t category_of(const struct trace_op *op)
         if (op->flags & map[i].flag)
             category |= map[i].category;
     switch (op->kind) {
-    case TRACE_READ:
-        return category | BLK_CAT_READ;
-    case TRACE_DISCARD:
-        return category | BLK_CAT_DISCARD | BLK_CAT_WRITE;
-    case TRACE_FLUSH:
-        return category | BLK_CAT_FLUSH;
-    default:
-        return category | BLK_CAT_WRITE;
+    case TRACE_READ: return category | BLK_CAT_READ;
+    case TRACE_DISCARD: return category | BLK_CAT_DISCARD | BLK_CAT_WRITE;
+    case TRACE_FLUSH: return category | BLK_CAT_FLUSH;
+    default: return category | BLK_CAT_WRITE;
     }
 }
 
 static int send(struct blk_emit *emit, const struct blk_event *event, uint32_t stream)
 {
-    const struct trace_stream *who = stream != TRACE_NONE_U32 ? export_stream(emit->export, stream) : NULL;
+    const struct trace_stream *who =
+        stream != TRACE_NONE_U32 ? export_stream(emit->export, stream) : NULL;
     uint32_t slot = event->pid * 2654435761u % PIDS_SIZE;
     char comm[BLK_COMM_MAX] = {0};
     bool first = emit->pids[slot] != event->pid + 1;
@@ -192,14 +195,11 @@ static bool count_kind(struct blk_emit *emit, const struct trace_op *op)
     case TRACE_READ:
     case TRACE_WRITE:
     case TRACE_DISCARD:
-    case TRACE_FLUSH:
-        break;
+    case TRACE_FLUSH: break;
     case TRACE_WRITE_ZEROES:
         export_lost_field(emit->export, "write_zeroes, written as a write", 1);
         break;
-    default:
-        export_skip(emit->export, trace_op_name(op->kind), 1);
-        return false;
+    default: export_skip(emit->export, trace_op_name(op->kind), 1); return false;
     }
     if (op->kind != TRACE_FLUSH && op->offset == TRACE_UNKNOWN_U64) {
         export_skip(emit->export, "op without an offset", 1);
@@ -218,7 +218,8 @@ static bool count_kind(struct blk_emit *emit, const struct trace_op *op)
 
 static void count_lost(struct blk_emit *emit, const struct trace_op *op)
 {
-    const uint32_t kept = TRACE_F_PREFLUSH | TRACE_F_FUA | TRACE_F_SYNC | TRACE_F_READAHEAD | TRACE_F_META;
+    const uint32_t kept =
+        TRACE_F_PREFLUSH | TRACE_F_FUA | TRACE_F_SYNC | TRACE_F_READAHEAD | TRACE_F_META;
 
     if (op->kind != TRACE_FLUSH && ((op->offset | op->length) & 511))
         export_lost_field(emit->export, "offset or length below a sector", 1);
@@ -255,7 +256,8 @@ static int send_piece(struct blk_emit *emit, const struct trace_op *op, struct b
 
 static int emit_one(struct blk_emit *emit, const struct trace_op *op)
 {
-    const struct trace_stream *who = op->stream != TRACE_NONE_U32 ? export_stream(emit->export, op->stream) : NULL;
+    const struct trace_stream *who =
+        op->stream != TRACE_NONE_U32 ? export_stream(emit->export, op->stream) : NULL;
     struct blk_event event = {.stream = TRACE_NONE_U32, .category = category_of(op)};
     uint64_t left = op->kind == TRACE_FLUSH ? 0 : op->length;
     uint64_t issue_ns = (uint64_t)op->issue_ns + BLK_EMIT_BASE_NS;

@@ -3,7 +3,8 @@
  * One event of the block layer, whatever format it was read from (blktrace records, blkparse
  * text), and two stages that turn events into operations:
  *
- *     decoder --> blk_merge (time order over CPUs and files, bounded) --> blk_tracker --> import_op
+ *     decoder --> blk_merge (time order over CPUs and files, bounded) --> blk_tracker -->
+ * import_op
  */
 #ifndef CONVERT_BLK_EVENT_H
 #define CONVERT_BLK_EVENT_H
@@ -82,13 +83,13 @@ struct blk_event {
     uint8_t act;       /* enum blk_act */
 };
 
-/* ---- time order ---------------------------------------------------------------------------- */
+/* ---- time order ---- */
 
 /*
- * Merges inputs whose events are each in time order per CPU but not over CPUs: per-CPU files, and
- * single streams in which a recorder wrote one CPU's buffer after another's. At most `window` events
- * are held; the caller fills every input up to its share before it pops, so an event is out of place
- * only when a stream steps back further than that. One thread.
+ * Merges inputs whose events are each in time order per CPU but not over CPUs: per-CPU files,
+ * and single streams in which a recorder wrote one CPU's buffer after another's. At most
+ * `window` events are held; the caller fills every input up to its share before it pops, so an
+ * event is out of place only when a stream steps back further than that. One thread.
  */
 struct blk_merge;
 
@@ -98,36 +99,40 @@ void blk_merge_free(struct blk_merge *merge); /* NULL is fine */
 size_t blk_merge_room(const struct blk_merge *merge, size_t input);
 /* Copies an event in; 0 or -ENOMEM. A BLK_ACT_NAME keeps its place behind the event before it,
  * whatever its own time. */
-int blk_merge_push(struct blk_merge *merge, size_t input, const struct blk_event *event)
-    TRACE_MUST_CHECK;
-/* The earliest event, valid until the next call; NULL when none is held. *ret_input is its input. */
+int blk_merge_push(struct blk_merge *merge, size_t input,
+                   const struct blk_event *event) TRACE_MUST_CHECK;
+/* The earliest event, valid until the next call; NULL when none is held. *ret_input is its
+ * input. */
 const struct blk_event *blk_merge_pop(struct blk_merge *merge, size_t *ret_input);
 
-/* ---- events to operations ------------------------------------------------------------------ */
+/* ---- events to operations ---- */
 
 /*
  * Pairs what was asked with its completion and delivers operations.
  *
- * One event a device stands for the I/O: Q where the device has any among the events seen before the
- * first is added, else D, else C; or the one that was asked for. The operation's latency is from that
- * event to the completion of its last byte. A completion that covers merged bios completes each; a
- * request that completes in parts, or was split, completes with its last part; one that was requeued
- * and issued again stays one operation; a write of a flush sequence completes with the closing
- * event of 0 bytes where there is one. At most BLK_TRACKER_PENDING operations wait at a time: the
- * oldest is delivered without latency when one more comes.
+ * One event a device stands for the I/O: Q where the device has any among the events seen
+ * before the first is added, else D, else C; or the one that was asked for. The operation's
+ * latency is from that event to the completion of its last byte. A completion that covers
+ * merged bios completes each; a request that completes in parts, or was split, completes with
+ * its last part; one that was requeued and issued again stays one operation; a write of a flush
+ * sequence completes with the closing event of 0 bytes where there is one. At most
+ * BLK_TRACKER_PENDING operations wait at a time: the oldest is delivered without latency when
+ * one more comes.
  */
 #define BLK_TRACKER_PENDING (256u * 1024)
 
 struct blk_tracker;
 
-/* event: 'Q', 'D', 'C' or 0; device: "8,0" or NULL, from import_options. -EINVAL with the diag of the
- * import set when device is not two numbers. */
+/* event: 'Q', 'D', 'C' or 0; device: "8,0" or NULL, from import_options. -EINVAL with the diag
+ * of the import set when device is not two numbers. */
 int blk_tracker_new(struct blk_tracker **ret_tracker, struct import *import) TRACE_MUST_CHECK;
 void blk_tracker_free(struct blk_tracker *tracker); /* NULL is fine */
 /* Every event, as soon as it is decoded: choice of the event, names. 0 or -errno. */
-int blk_tracker_see(struct blk_tracker *tracker, const struct blk_event *event) TRACE_MUST_CHECK;
+int blk_tracker_see(struct blk_tracker *tracker,
+                    const struct blk_event *event) TRACE_MUST_CHECK;
 /* Every event in time order. 0 or -errno. */
-int blk_tracker_add(struct blk_tracker *tracker, const struct blk_event *event) TRACE_MUST_CHECK;
+int blk_tracker_add(struct blk_tracker *tracker,
+                    const struct blk_event *event) TRACE_MUST_CHECK;
 /* Delivers what still waits, and the counts and notes of the report. 0 or -errno. */
 int blk_tracker_finish(struct blk_tracker *tracker) TRACE_MUST_CHECK;
 /* Time of the earliest operation delivered so far; false when there was none. */

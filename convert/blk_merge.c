@@ -8,7 +8,7 @@
 /* CPUs beyond this share queues: only order within a CPU is at stake. */
 #define MERGE_CPUS_MAX 8192u
 /* How far back an event is moved to its place within its own CPU's queue. */
-#define MERGE_STEP_MAX 4096u
+#define MERGE_STEP_MAX  4096u
 #define MERGE_SHARE_MIN 4096u
 
 struct queue {

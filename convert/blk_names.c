@@ -122,8 +122,8 @@ int blk_names_stream(struct blk_names *names, uint32_t pid, uint32_t *ret_stream
         return 0;
     }
     if (name->stream == TRACE_NONE_U32) {
-        ret = import_stream(names->import, pid, pid, name->comm, strnlen(name->comm, NAME_BYTES),
-                            &name->stream);
+        ret = import_stream(names->import, pid, pid, name->comm,
+                            strnlen(name->comm, NAME_BYTES), &name->stream);
         if (ret < 0)
             return ret;
     }

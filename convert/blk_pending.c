@@ -6,8 +6,9 @@
 #include "convert/blk_pending.h"
 
 #define NONE UINT32_MAX
-/* Pieces of one sector and lane that are looked through; more is a trace without completions. */
-#define CHAIN_MAX 512u
+/* Pieces of one sector and lane that are looked through; more is a trace without completions.
+ */
+#define CHAIN_MAX   512u
 #define NODES_FIRST 1024u /* a power of two */
 /* Writes of flush sequences whose data is done and whose end is awaited. */
 #define CLOSING_MAX 64u
@@ -49,7 +50,8 @@ void blk_pending_free(struct blk_pending *pending)
 
 static uint32_t *bucket_of(struct blk_pending *pending, const struct blk_piece_key *key)
 {
-    uint64_t hash = key->sector * 0x9e3779b97f4a7c15ull + key->device * 0xc2b2ae3d27d4eb4full + key->lane;
+    uint64_t hash =
+        key->sector * 0x9e3779b97f4a7c15ull + key->device * 0xc2b2ae3d27d4eb4full + key->lane;
 
     hash ^= hash >> 29;
     hash *= 0xbf58476d1ce4e5b9ull;
@@ -64,7 +66,8 @@ static bool same_key(const struct blk_piece_key *a, const struct blk_piece_key *
 /* Twice the room; the chains keep their order, older first. Moves every node. */
 static int grow(struct blk_pending *pending)
 {
-    uint32_t size = pending->size ? 2 * pending->size : NODES_FIRST, old_count = pending->buckets ? pending->mask + 1 : 0;
+    uint32_t size = pending->size ? 2 * pending->size : NODES_FIRST,
+             old_count = pending->buckets ? pending->mask + 1 : 0;
     uint32_t *old = pending->buckets, *buckets = malloc(size * sizeof(*buckets));
     struct node *nodes = realloc(pending->nodes, size * sizeof(*nodes));
 
@@ -134,7 +137,8 @@ static void node_give(struct blk_pending *pending, uint32_t index)
 }
 
 /* Links at the end of its bucket; *ret_same is how many of its key were there before. */
-static void hash_in(struct blk_pending *pending, uint32_t index, uint32_t *ret_same, uint32_t *ret_oldest)
+static void hash_in(struct blk_pending *pending, uint32_t index, uint32_t *ret_same,
+                    uint32_t *ret_oldest)
 {
     struct node *node = &pending->nodes[index];
     uint32_t *link = bucket_of(pending, &node->key), same = 0, oldest = NONE;
@@ -265,8 +269,14 @@ int blk_pending_add(struct blk_pending *pending, const struct blk_piece_key *key
     if (index == NONE)
         return -ENOMEM;
     node = &pending->nodes[index];
-    *node = (struct node){.op = *op, .key = *key, .bytes = bytes, .first_sector = key->sector,
-                          .root = index, .open = 1, .sequence = sequence, .empty = bytes == 0};
+    *node = (struct node){.op = *op,
+                          .key = *key,
+                          .bytes = bytes,
+                          .first_sector = key->sector,
+                          .root = index,
+                          .open = 1,
+                          .sequence = sequence,
+                          .empty = bytes == 0};
     age_in(pending, index);
     hash_in(pending, index, &same, &oldest);
     if (same >= CHAIN_MAX && pending->nodes[oldest].root == oldest)
@@ -275,7 +285,8 @@ int blk_pending_add(struct blk_pending *pending, const struct blk_piece_key *key
 }
 
 /* The piece at key that a completion of `left` bytes is for, or NONE. */
-static uint32_t find(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t left)
+static uint32_t find(struct blk_pending *pending, const struct blk_piece_key *key,
+                     uint64_t left)
 {
     uint32_t fits = NONE, larger = NONE, index = *bucket_of(pending, key);
 
@@ -381,7 +392,8 @@ int blk_pending_complete_empty(struct blk_pending *pending, const struct blk_pie
             return err < 0 ? err : 1;
         }
     }
-    for (index = *bucket_of(pending, &zero); index != NONE; index = pending->nodes[index].chain) {
+    for (index = *bucket_of(pending, &zero); index != NONE;
+         index = pending->nodes[index].chain) {
         if (same_key(&pending->nodes[index].key, &zero) && pending->nodes[index].empty) {
             err = piece_done(pending, index, 0, done);
             return err < 0 ? err : 1;
@@ -390,7 +402,8 @@ int blk_pending_complete_empty(struct blk_pending *pending, const struct blk_pie
     return 0;
 }
 
-void blk_pending_merged(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t bytes)
+void blk_pending_merged(struct blk_pending *pending, const struct blk_piece_key *key,
+                        uint64_t bytes)
 {
     uint32_t index = find(pending, key, bytes);
 
@@ -398,7 +411,8 @@ void blk_pending_merged(struct blk_pending *pending, const struct blk_piece_key 
         pending->nodes[pending->nodes[index].root].op.flags |= TRACE_F_MERGED;
 }
 
-void blk_pending_requeued(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t bytes)
+void blk_pending_requeued(struct blk_pending *pending, const struct blk_piece_key *key,
+                          uint64_t bytes)
 {
     struct blk_piece_key at = *key;
 
@@ -416,7 +430,8 @@ void blk_pending_requeued(struct blk_pending *pending, const struct blk_piece_ke
     }
 }
 
-bool blk_pending_reissue(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t bytes)
+bool blk_pending_reissue(struct blk_pending *pending, const struct blk_piece_key *key,
+                         uint64_t bytes)
 {
     uint32_t index = *bucket_of(pending, key);
 
@@ -448,7 +463,8 @@ void blk_pending_split(struct blk_pending *pending, const struct blk_piece_key *
     cut = node_take(pending);
     if (cut == NONE)
         return; /* it completes as a whole, then */
-    pending->nodes[cut] = (struct node){.key = *key, .bytes = pending->nodes[index].bytes - front,
+    pending->nodes[cut] = (struct node){.key = *key,
+                                        .bytes = pending->nodes[index].bytes - front,
                                         .root = pending->nodes[index].root};
     pending->nodes[cut].key.sector = new_sector;
     pending->nodes[index].bytes = front;

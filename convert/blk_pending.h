@@ -2,9 +2,9 @@
 /*
  * Operations of block devices that wait for their completion.
  *
- * An operation waits as one or more pieces, each a run of sectors still to complete. A completion is
- * laid over the pieces from its first sector on: exact fits first, then the oldest that fits, then
- * part of a larger one. The operation is delivered with its last piece.
+ * An operation waits as one or more pieces, each a run of sectors still to complete. A
+ * completion is laid over the pieces from its first sector on: exact fits first, then the
+ * oldest that fits, then part of a larger one. The operation is delivered with its last piece.
  * One thread. Bounded: see blk_pending_new.
  */
 #ifndef CONVERT_BLK_PENDING_H
@@ -31,31 +31,34 @@ struct blk_pending_counts {
     uint64_t given_up;  /* delivered without a completion for want of room or because too old */
 };
 
-/* At most `limit` pieces wait; adding one more delivers the oldest operation as it is. -ENOMEM. */
-int blk_pending_new(struct blk_pending **ret_pending, struct import *import, uint32_t limit)
-    TRACE_MUST_CHECK;
+/* At most `limit` pieces wait; adding one more delivers the oldest operation as it is. -ENOMEM.
+ */
+int blk_pending_new(struct blk_pending **ret_pending, struct import *import,
+                    uint32_t limit) TRACE_MUST_CHECK;
 void blk_pending_free(struct blk_pending *pending); /* NULL is fine */
 
-/* An operation begins to wait for `bytes` from key on (0: for an empty completion). sequence: a write
- * that flushes before or after, whose data may be followed by an empty completion that is its end.
- * Delivers others when there is no room: -errno of import_op. */
+/* An operation begins to wait for `bytes` from key on (0: for an empty completion). sequence: a
+ * write that flushes before or after, whose data may be followed by an empty completion that is
+ * its end. Delivers others when there is no room: -errno of import_op. */
 int blk_pending_add(struct blk_pending *pending, const struct blk_piece_key *key,
                     const struct trace_op *op, uint64_t bytes, bool sequence) TRACE_MUST_CHECK;
 /* How many pieces the completion touched (0: none was found), or -errno of import_op. */
 int blk_pending_complete(struct blk_pending *pending, const struct blk_piece_key *key,
                          const struct blk_completion *done) TRACE_MUST_CHECK;
-/* A completion that carries no bytes: of a flush sequence's write whose data is done, else of the
- * oldest bare flush or pass-through request. 1, 0 when neither waits, or -errno. */
+/* A completion that carries no bytes: of a flush sequence's write whose data is done, else of
+ * the oldest bare flush or pass-through request. 1, 0 when neither waits, or -errno. */
 int blk_pending_complete_empty(struct blk_pending *pending, const struct blk_piece_key *key,
                                const struct blk_completion *done) TRACE_MUST_CHECK;
 
 /* Marks the operation that was merged into a request. */
-void blk_pending_merged(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t bytes);
+void blk_pending_merged(struct blk_pending *pending, const struct blk_piece_key *key,
+                        uint64_t bytes);
 /* Marks the operations of a request that went back to the queue. */
 void blk_pending_requeued(struct blk_pending *pending, const struct blk_piece_key *key,
                           uint64_t bytes);
 /* True when this issue is that of a requeued request again. */
-bool blk_pending_reissue(struct blk_pending *pending, const struct blk_piece_key *key, uint64_t bytes);
+bool blk_pending_reissue(struct blk_pending *pending, const struct blk_piece_key *key,
+                         uint64_t bytes);
 /* Cuts the piece at key in two: from new_sector on it completes by itself. */
 void blk_pending_split(struct blk_pending *pending, const struct blk_piece_key *key,
                        uint64_t new_sector);

@@ -13,7 +13,13 @@
 #define TRACKER_IN_FLIGHT_NS (120ull * 1000 * 1000 * 1000)
 
 /* What makes two requests of one sector different things. */
-enum lane { LANE_READ, LANE_WRITE, LANE_DISCARD, LANE_NONE, LANE_PC };
+enum lane {
+    LANE_READ,
+    LANE_WRITE,
+    LANE_DISCARD,
+    LANE_NONE,
+    LANE_PC
+};
 
 struct device {
     uint32_t number, file;
@@ -33,7 +39,8 @@ struct blk_tracker {
     struct blk_pending *pending;
     struct blk_names *names;
     uint64_t acts[BLK_ACT_LIMIT]; /* events that became no operation, by kind */
-    uint64_t passthrough, reissued, closing, unmatched, no_kind, other_device, no_latency, with_latency;
+    uint64_t passthrough, reissued, closing, unmatched, no_kind, other_device, no_latency,
+        with_latency;
     uint64_t inflight, late_queue, out_of_range;
     uint32_t remaps[TRACKER_REMAPS_MAX][2]; /* from, to */
     uint32_t remap_count;
@@ -59,7 +66,8 @@ static int parse_device(struct blk_tracker *tracker, const char *text)
         }
     }
     return diag_set(import_diag(tracker->import), -EINVAL,
-                    "--device %s: a block trace names devices by number: MAJOR,MINOR, as 8,0", text);
+                    "--device %s: a block trace names devices by number: MAJOR,MINOR, as 8,0",
+                    text);
 }
 
 int blk_tracker_new(struct blk_tracker **ret_tracker, struct import *import)
@@ -140,9 +148,10 @@ int blk_tracker_see(struct blk_tracker *tracker, const struct blk_event *event)
 
     if (event->act == BLK_ACT_NAME)
         return blk_names_see(tracker->names, event->pid, event->comm);
-    slot = event->act == BLK_ACT_QUEUE ? 0 : event->act == BLK_ACT_ISSUE ? 1
-           : event->act == BLK_ACT_COMPLETE                              ? 2
-                                                                         : -1;
+    slot = event->act == BLK_ACT_QUEUE      ? 0
+           : event->act == BLK_ACT_ISSUE    ? 1
+           : event->act == BLK_ACT_COMPLETE ? 2
+                                            : -1;
     if (slot < 0)
         return 0;
     if ((err = device_of(tracker, event->device, &index)) < 0)
@@ -184,7 +193,8 @@ static enum lane lane_of(const struct blk_event *event)
 
 static bool is_flush(const struct blk_event *event)
 {
-    return (event->category & (BLK_CAT_FLUSH | BLK_CAT_PC | BLK_CAT_DISCARD)) == BLK_CAT_FLUSH &&
+    return (event->category & (BLK_CAT_FLUSH | BLK_CAT_PC | BLK_CAT_DISCARD)) ==
+               BLK_CAT_FLUSH &&
            event->bytes == 0;
 }
 
@@ -216,15 +226,11 @@ static unsigned int kind_of(const struct blk_event *event, enum lane lane)
     if (is_flush(event))
         return TRACE_FLUSH;
     switch (lane) {
-    case LANE_READ:
-        return TRACE_READ;
-    case LANE_WRITE:
-        return TRACE_WRITE;
-    case LANE_DISCARD:
-        return TRACE_DISCARD;
+    case LANE_READ: return TRACE_READ;
+    case LANE_WRITE: return TRACE_WRITE;
+    case LANE_DISCARD: return TRACE_DISCARD;
     case LANE_NONE:
-    case LANE_PC:
-        break;
+    case LANE_PC: break;
     }
     return TRACE_PASSTHROUGH;
 }
@@ -246,8 +252,8 @@ static uint32_t flags_of(uint32_t category)
     return flags;
 }
 
-static int fill_op(struct blk_tracker *tracker, struct device *device, const struct blk_event *event,
-                   enum lane lane, struct trace_op *op)
+static int fill_op(struct blk_tracker *tracker, struct device *device,
+                   const struct blk_event *event, enum lane lane, struct trace_op *op)
 {
     int err;
 
@@ -268,11 +274,13 @@ static int fill_op(struct blk_tracker *tracker, struct device *device, const str
         op->flags &= ~(uint32_t)TRACE_F_PREFLUSH;
     else
         op->length = event->bytes;
-    if (op->kind != TRACE_FLUSH && op->kind != TRACE_PASSTHROUGH && event->sector <= UINT64_MAX / 512)
+    if (op->kind != TRACE_FLUSH && op->kind != TRACE_PASSTHROUGH &&
+        event->sector <= UINT64_MAX / 512)
         op->offset = event->sector * 512;
     if (event->stream != TRACE_NONE_U32)
         op->stream = event->stream;
-    else if (device->event != 'C' && (err = blk_names_stream(tracker->names, event->pid, &op->stream)) < 0)
+    else if (device->event != 'C' &&
+             (err = blk_names_stream(tracker->names, event->pid, &op->stream)) < 0)
         return err;
     return 0;
 }
@@ -360,20 +368,11 @@ static void amend(struct blk_tracker *tracker, uint32_t index, const struct blk_
     tracker->acts[event->act]++;
     switch (event->act) {
     case BLK_ACT_BACK_MERGE:
-    case BLK_ACT_FRONT_MERGE:
-        blk_pending_merged(tracker->pending, &key, event->bytes);
-        break;
-    case BLK_ACT_REQUEUE:
-        blk_pending_requeued(tracker->pending, &key, event->bytes);
-        break;
-    case BLK_ACT_SPLIT:
-        blk_pending_split(tracker->pending, &key, event->arg);
-        break;
-    case BLK_ACT_REMAP:
-        note_remap(tracker, event);
-        break;
-    default:
-        break;
+    case BLK_ACT_FRONT_MERGE: blk_pending_merged(tracker->pending, &key, event->bytes); break;
+    case BLK_ACT_REQUEUE: blk_pending_requeued(tracker->pending, &key, event->bytes); break;
+    case BLK_ACT_SPLIT: blk_pending_split(tracker->pending, &key, event->arg); break;
+    case BLK_ACT_REMAP: note_remap(tracker, event); break;
+    default: break;
     }
 }
 
@@ -460,11 +459,13 @@ static void report_skips(struct blk_tracker *tracker)
     if (tracker->out_of_range > 0)
         import_skip(import, "event with a time out of range", tracker->out_of_range);
     if (tracker->passthrough > 0)
-        import_note(import, "%llu pass-through requests were issued beside the I/O; they have no Q "
-                            "event and are no operations here",
+        import_note(import,
+                    "%llu pass-through requests were issued beside the I/O; they have no Q "
+                    "event and are no operations here",
                     (unsigned long long)tracker->passthrough);
     if (tracker->no_kind > 0)
-        import_note(import, "%llu requests moved no data and were no flush: kept as passthrough",
+        import_note(import,
+                    "%llu requests moved no data and were no flush: kept as passthrough",
                     (unsigned long long)tracker->no_kind);
     if (tracker->late_queue > 0)
         import_note(import, "%llu Q events came after D or C was chosen: --event Q takes them",
@@ -477,16 +478,18 @@ static void note_device_event(struct blk_tracker *tracker, const struct device *
     const char *word = words[device->event == 'Q' ? 0 : device->event == 'D' ? 1 : 2];
 
     if (device->event == 'C')
-        import_note(tracker->import,
-                    "device %u,%u: C (completed) stands for the I/O%s: times are completions, there "
-                    "are no latencies and no processes",
-                    device->number >> 20, device->number & 0xfffff,
-                    tracker->event_asked ? "" : ", as it has no Q or D");
+        import_note(
+            tracker->import,
+            "device %u,%u: C (completed) stands for the I/O%s: times are completions, there "
+            "are no latencies and no processes",
+            device->number >> 20, device->number & 0xfffff,
+            tracker->event_asked ? "" : ", as it has no Q or D");
     else
-        import_note(tracker->import, "device %u,%u: %c (%s) stands for the I/O%s%s", device->number >> 20,
-                    device->number & 0xfffff, device->event, word,
+        import_note(tracker->import, "device %u,%u: %c (%s) stands for the I/O%s%s",
+                    device->number >> 20, device->number & 0xfffff, device->event, word,
                     device->event == 'D' && !tracker->event_asked ? ", as it has no Q" : "",
-                    device->seen[2] ? ", latency is from it to C" : "; it has no C, so no latencies");
+                    device->seen[2] ? ", latency is from it to C"
+                                    : "; it has no C, so no latencies");
 }
 
 /* Stacked devices in one capture carry the same bytes twice. */
@@ -503,11 +506,11 @@ static void note_stacked(struct blk_tracker *tracker)
         }
         if (from == NULL || to == NULL || from == to || from->ops == 0 || to->ops == 0)
             continue;
-        import_note(tracker->import,
-                    "device %u,%u lies on %u,%u and both were traced: the same I/O is here twice; "
-                    "--device takes one",
-                    from->number >> 20, from->number & 0xfffff, to->number >> 20,
-                    to->number & 0xfffff);
+        import_note(
+            tracker->import,
+            "device %u,%u lies on %u,%u and both were traced: the same I/O is here twice; "
+            "--device takes one",
+            from->number >> 20, from->number & 0xfffff, to->number >> 20, to->number & 0xfffff);
     }
 }
 
@@ -541,7 +544,8 @@ static int report_events(struct blk_tracker *tracker)
 
 int blk_tracker_finish(struct blk_tracker *tracker)
 {
-    uint64_t flight_ns = tracker->last_ns > TRACKER_IN_FLIGHT_NS ? tracker->last_ns - TRACKER_IN_FLIGHT_NS : 0;
+    uint64_t flight_ns =
+        tracker->last_ns > TRACKER_IN_FLIGHT_NS ? tracker->last_ns - TRACKER_IN_FLIGHT_NS : 0;
     struct blk_pending_counts counts;
     int err;
 
@@ -555,7 +559,8 @@ int blk_tracker_finish(struct blk_tracker *tracker)
         import_note(tracker->import, "%llu operations had not completed when the capture ended",
                     (unsigned long long)counts.in_flight);
     if (counts.given_up > 0)
-        import_note(tracker->import, "%llu operations have no completion in the capture: no latency",
+        import_note(tracker->import,
+                    "%llu operations have no completion in the capture: no latency",
                     (unsigned long long)counts.given_up);
     note_stacked(tracker);
     return report_events(tracker);

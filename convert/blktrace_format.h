@@ -2,11 +2,12 @@
 /*
  * The bytes of a blktrace record, protocols 7 and 8.
  *
- * A file is records one after another, in the byte order of the recording machine: a header of 48
- * (version 7) or 64 bytes (version 8), then pdu_len bytes of payload. The first four bytes of each
- * record are the magic with the version in the low byte, so a reader can tell order and layout
- * record by record. Version 7 is what <linux/blktrace_api.h> describes; version 8 widens the action
- * to 64 bits and pads the header. Remap and split payloads are big-endian whatever the header is.
+ * A file is records one after another, in the byte order of the recording machine: a header of
+ * 48 (version 7) or 64 bytes (version 8), then pdu_len bytes of payload. The first four bytes
+ * of each record are the magic with the version in the low byte, so a reader can tell order and
+ * layout record by record. Version 7 is what <linux/blktrace_api.h> describes; version 8 widens
+ * the action to 64 bits and pads the header. Remap and split payloads are big-endian whatever
+ * the header is.
  */
 #ifndef CONVERT_BLKTRACE_FORMAT_H
 #define CONVERT_BLKTRACE_FORMAT_H
@@ -100,7 +101,8 @@ static inline uint64_t blktrace_u64(const uint8_t *bytes, bool swap)
 
 static inline uint32_t blktrace_be32(const uint8_t *bytes)
 {
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+           bytes[3];
 }
 
 static inline uint64_t blktrace_be64(const uint8_t *bytes)

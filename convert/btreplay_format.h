@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The files btrecord writes and btreplay reads, one a device and CPU: DEVICE.replay.CPU.
- * A header of four u64 (version, genesis, bunches, packets), then bunches: u64 packets, u64 time in
- * ns, and that many packets of 24 bytes: u64 sector, u64 bytes, u32 direction (1 = read), u32 unused.
- * Byte order of the recording machine. The header's totals are written last and may be stale.
+ * A header of four u64 (version, genesis, bunches, packets), then bunches: u64 packets, u64
+ * time in ns, and that many packets of 24 bytes: u64 sector, u64 bytes, u32 direction (1 =
+ * read), u32 unused. Byte order of the recording machine. The header's totals are written last
+ * and may be stale.
  */
 #ifndef CONVERT_BTREPLAY_FORMAT_H
 #define CONVERT_BTREPLAY_FORMAT_H

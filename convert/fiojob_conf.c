@@ -76,27 +76,99 @@ static const struct {
 
 /* They change how fio reports, names or prepares things, not which I/O it does. */
 static const char *const no_effect[] = {
-    "name",           "description",    "group_reporting", "randrepeat",    "allrandrepeat", "write_bw_log",
-    "write_lat_log",  "write_iops_log", "write_hist_log",  "log_avg_msec",  "log_offset",    "log_max_value",
-    "disable_lat",    "disable_clat",   "disable_slat",    "disable_bw",    "disable_bw_measurement",
-    "gtod_reduce",    "clocksource",    "percentile_list", "clat_percentiles", "lat_percentiles",
-    "slat_percentiles", "unified_rw_reporting", "refill_buffers", "scramble_buffers", "zero_buffers",
-    "buffer_compress_percentage", "buffer_compress_chunk", "buffer_pattern", "dedupe_percentage", "invalidate",
-    "fallocate",      "create_on_open", "create_serialize", "create_fsync", "create_only",   "overwrite",
-    "unlink",         "random_generator", "eta",           "eta_interval",  "status_interval", "minimal",
-    "significant_figures", "per_job_logs", "ramp_time",    "exitall",       "new_group",     "stats",
-    "kb_base",        "unit_base",      "write_iolog",     "pre_read",      "file_service_type", "disk_util",
-    "registerfiles",  "fixedbufs",      "hipri",           "sqthread_poll", "userspace_reap", "nowait",
-    "lockmem",        "mem",            "iomem",           "nice",          "prio",          "prioclass",
-    "cpus_allowed",   "cpumask",        "cpus_allowed_policy", "numa_cpu_nodes", "numa_mem_policy",
+    "name",
+    "description",
+    "group_reporting",
+    "randrepeat",
+    "allrandrepeat",
+    "write_bw_log",
+    "write_lat_log",
+    "write_iops_log",
+    "write_hist_log",
+    "log_avg_msec",
+    "log_offset",
+    "log_max_value",
+    "disable_lat",
+    "disable_clat",
+    "disable_slat",
+    "disable_bw",
+    "disable_bw_measurement",
+    "gtod_reduce",
+    "clocksource",
+    "percentile_list",
+    "clat_percentiles",
+    "lat_percentiles",
+    "slat_percentiles",
+    "unified_rw_reporting",
+    "refill_buffers",
+    "scramble_buffers",
+    "zero_buffers",
+    "buffer_compress_percentage",
+    "buffer_compress_chunk",
+    "buffer_pattern",
+    "dedupe_percentage",
+    "invalidate",
+    "fallocate",
+    "create_on_open",
+    "create_serialize",
+    "create_fsync",
+    "create_only",
+    "overwrite",
+    "unlink",
+    "random_generator",
+    "eta",
+    "eta_interval",
+    "status_interval",
+    "minimal",
+    "significant_figures",
+    "per_job_logs",
+    "ramp_time",
+    "exitall",
+    "new_group",
+    "stats",
+    "kb_base",
+    "unit_base",
+    "write_iolog",
+    "pre_read",
+    "file_service_type",
+    "disk_util",
+    "registerfiles",
+    "fixedbufs",
+    "hipri",
+    "sqthread_poll",
+    "userspace_reap",
+    "nowait",
+    "lockmem",
+    "mem",
+    "iomem",
+    "nice",
+    "prio",
+    "prioclass",
+    "cpus_allowed",
+    "cpumask",
+    "cpus_allowed_policy",
+    "numa_cpu_nodes",
+    "numa_mem_policy",
 };
 
 void fiojob_conf_init(struct fiojob_conf *conf)
 {
-    *conf = (struct fiojob_conf){.rw = "read", .bs = "4k", .ioengine = "psync", .files = 1, .jobs = 1,
-                                 .mix_read_pct = 50, .mix_write_pct = 101, .depth = 1, .batch = 1, .complete_min = 1,
-                                 .think_blocks = 1, .loops = 1, .seed = 1, .random = "random",
-                                 .rate_process = "linear", .sync = "none"};
+    *conf = (struct fiojob_conf){.rw = "read",
+                                 .bs = "4k",
+                                 .ioengine = "psync",
+                                 .files = 1,
+                                 .jobs = 1,
+                                 .mix_read_pct = 50,
+                                 .mix_write_pct = 101,
+                                 .depth = 1,
+                                 .batch = 1,
+                                 .complete_min = 1,
+                                 .think_blocks = 1,
+                                 .loops = 1,
+                                 .seed = 1,
+                                 .random = "random",
+                                 .rate_process = "linear",
+                                 .sync = "none"};
 }
 
 int fiojob_size(const char *text, size_t length, uint64_t *ret_bytes)
@@ -138,9 +210,17 @@ static int parse_time(const char *text, uint64_t bare_ns, uint64_t *ret_ns)
     static const struct {
         const char *unit;
         uint64_t ns;
-    } units[] = {{"ns", 1},          {"us", 1000},       {"usec", 1000},        {"ms", 1000000},
-                 {"msec", 1000000},  {"s", 1000000000},  {"sec", 1000000000},   {"m", 60000000000},
-                 {"min", 60000000000}, {"h", 3600000000000}, {"d", 86400000000000}};
+    } units[] = {{"ns", 1},
+                 {"us", 1000},
+                 {"usec", 1000},
+                 {"ms", 1000000},
+                 {"msec", 1000000},
+                 {"s", 1000000000},
+                 {"sec", 1000000000},
+                 {"m", 60000000000},
+                 {"min", 60000000000},
+                 {"h", 3600000000000},
+                 {"d", 86400000000000}};
     uint64_t value, each = 0;
     char *end;
 
@@ -183,21 +263,11 @@ static int store(struct fiojob_conf *conf, enum value value, size_t offset, cons
             return -EINVAL;
         memcpy(at, &text, sizeof(text));
         return 0;
-    case VALUE_FLAG:
-        err = text[0] ? parse_number(text, &number) : 0;
-        break;
-    case VALUE_NUMBER:
-        err = parse_number(text, &number);
-        break;
-    case VALUE_SIZE:
-        err = fiojob_size(text, strlen(text), &number);
-        break;
-    case VALUE_SECONDS:
-        err = parse_time(text, 1000000000, &number);
-        break;
-    case VALUE_MICROSECONDS:
-        err = parse_time(text, 1000, &number);
-        break;
+    case VALUE_FLAG: err = text[0] ? parse_number(text, &number) : 0; break;
+    case VALUE_NUMBER: err = parse_number(text, &number); break;
+    case VALUE_SIZE: err = fiojob_size(text, strlen(text), &number); break;
+    case VALUE_SECONDS: err = parse_time(text, 1000000000, &number); break;
+    case VALUE_MICROSECONDS: err = parse_time(text, 1000, &number); break;
     }
     if (err == 0)
         memcpy(at, &number, sizeof(number));
@@ -208,7 +278,8 @@ enum fiojob_set fiojob_conf_set(struct fiojob_conf *conf, const char *key, const
 {
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         if (strcmp(options[i].key, key) == 0)
-            return store(conf, options[i].value, options[i].offset, text) < 0 ? FIOJOB_BAD_VALUE : FIOJOB_TAKEN;
+            return store(conf, options[i].value, options[i].offset, text) < 0 ? FIOJOB_BAD_VALUE
+                                                                              : FIOJOB_TAKEN;
     for (size_t i = 0; i < sizeof(no_effect) / sizeof(no_effect[0]); i++)
         if (strcmp(no_effect[i], key) == 0)
             return FIOJOB_NO_EFFECT;

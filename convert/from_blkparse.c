@@ -87,8 +87,8 @@ static bool take_time(struct cursor *cursor, uint64_t *ret_ns)
     uint64_t seconds, fraction, scale = 1000000000;
     const char *from;
 
-    if (!take_u64(cursor, "a time in seconds", &seconds) || seconds > INT64_MAX / 1000000000 - 1 ||
-        !take_char(cursor, '.', "a time with decimals"))
+    if (!take_u64(cursor, "a time in seconds", &seconds) ||
+        seconds > INT64_MAX / 1000000000 - 1 || !take_char(cursor, '.', "a time with decimals"))
         return false;
     from = cursor->at;
     if (!take_u64(cursor, "decimals of a second", &fraction) || cursor->at - from > 9)
@@ -99,7 +99,8 @@ static bool take_time(struct cursor *cursor, uint64_t *ret_ns)
     return true;
 }
 
-static bool take_word(struct cursor *cursor, const char *wanted, const char **ret_word, size_t *ret_length)
+static bool take_word(struct cursor *cursor, const char *wanted, const char **ret_word,
+                      size_t *ret_length)
 {
     skip_blanks(cursor);
     cursor->wanted = wanted;
@@ -116,12 +117,24 @@ static int act_of(const char *word, size_t length)
         const char *word;
         int act;
     } words[] = {
-        {"Q", BLK_ACT_QUEUE},       {"M", BLK_ACT_BACK_MERGE}, {"F", BLK_ACT_FRONT_MERGE},
-        {"G", BLK_ACT_GET_REQUEST}, {"S", BLK_ACT_SLEEP},      {"R", BLK_ACT_REQUEUE},
-        {"D", BLK_ACT_ISSUE},       {"C", BLK_ACT_COMPLETE},   {"P", BLK_ACT_PLUG},
-        {"U", BLK_ACT_UNPLUG_IO},   {"I", BLK_ACT_INSERT},     {"X", BLK_ACT_SPLIT},
-        {"B", BLK_ACT_BOUNCE},      {"A", BLK_ACT_REMAP},      {"UT", BLK_ACT_UNPLUG_TIMER},
-        {"ZP", BLK_ACT_ZONE_PLUG},  {"ZU", BLK_ACT_ZONE_UNPLUG}, {"ZM", BLK_ACT_ZONE_MANAGE},
+        {"Q", BLK_ACT_QUEUE},
+        {"M", BLK_ACT_BACK_MERGE},
+        {"F", BLK_ACT_FRONT_MERGE},
+        {"G", BLK_ACT_GET_REQUEST},
+        {"S", BLK_ACT_SLEEP},
+        {"R", BLK_ACT_REQUEUE},
+        {"D", BLK_ACT_ISSUE},
+        {"C", BLK_ACT_COMPLETE},
+        {"P", BLK_ACT_PLUG},
+        {"U", BLK_ACT_UNPLUG_IO},
+        {"I", BLK_ACT_INSERT},
+        {"X", BLK_ACT_SPLIT},
+        {"B", BLK_ACT_BOUNCE},
+        {"A", BLK_ACT_REMAP},
+        {"UT", BLK_ACT_UNPLUG_TIMER},
+        {"ZP", BLK_ACT_ZONE_PLUG},
+        {"ZU", BLK_ACT_ZONE_UNPLUG},
+        {"ZM", BLK_ACT_ZONE_MANAGE},
         {"m", 0},
     };
 
@@ -139,9 +152,7 @@ static bool category_of(const char *word, size_t length, uint32_t *ret_category)
 
     for (size_t i = 0; i < length; i++) {
         switch (word[i]) {
-        case 'F':
-            category |= kind ? BLK_CAT_FUA : BLK_CAT_FLUSH;
-            break;
+        case 'F': category |= kind ? BLK_CAT_FUA : BLK_CAT_FLUSH; break;
         case 'D':
             category |= BLK_CAT_DISCARD | BLK_CAT_WRITE;
             kind = true;
@@ -154,20 +165,11 @@ static bool category_of(const char *word, size_t length, uint32_t *ret_category)
             category |= BLK_CAT_READ;
             kind = true;
             break;
-        case 'N':
-            kind = true;
-            break;
-        case 'A':
-            category |= BLK_CAT_AHEAD;
-            break;
-        case 'S':
-            category |= BLK_CAT_SYNC;
-            break;
-        case 'M':
-            category |= BLK_CAT_META;
-            break;
-        case 'E': /* a secure discard */
-            break;
+        case 'N': kind = true; break;
+        case 'A': category |= BLK_CAT_AHEAD; break;
+        case 'S': category |= BLK_CAT_SYNC; break;
+        case 'M': category |= BLK_CAT_META; break;
+        case 'E': /* a secure discard */ break;
         case 'Z':
             if (++i >= length)
                 return false;
@@ -179,8 +181,7 @@ static bool category_of(const char *word, size_t length, uint32_t *ret_category)
                                          : 0;
             kind = true;
             break;
-        default:
-            return false;
+        default: return false;
         }
     }
     *ret_category = category;
@@ -252,12 +253,14 @@ static bool take_remap(struct cursor *cursor, struct blk_event *event)
     uint32_t major, minor;
 
     skip_blanks(cursor);
-    if (!take_char(cursor, '<', "<- (major,minor)") || !take_char(cursor, '-', "<- (major,minor)"))
+    if (!take_char(cursor, '<', "<- (major,minor)") ||
+        !take_char(cursor, '-', "<- (major,minor)"))
         return false;
     skip_blanks(cursor);
-    if (!take_char(cursor, '(', "(major,minor)") || !take_u32(cursor, "a major number", &major) ||
-        !take_char(cursor, ',', "(major,minor)") || !take_u32(cursor, "a minor number", &minor) ||
-        !take_char(cursor, ')', "(major,minor)"))
+    if (!take_char(cursor, '(', "(major,minor)") ||
+        !take_u32(cursor, "a major number", &major) ||
+        !take_char(cursor, ',', "(major,minor)") ||
+        !take_u32(cursor, "a minor number", &minor) || !take_char(cursor, ')', "(major,minor)"))
         return false;
     event->arg = (uint64_t)(major & 0xfff) << 20 | (minor & 0xfffff);
     return true;
@@ -277,7 +280,8 @@ static bool take_tail(struct cursor *cursor, struct parsed *parsed)
     size_t length;
     long error;
 
-    if (event->act == BLK_ACT_PLUG || event->act == BLK_ACT_UNPLUG_IO || event->act == BLK_ACT_UNPLUG_TIMER)
+    if (event->act == BLK_ACT_PLUG || event->act == BLK_ACT_UNPLUG_IO ||
+        event->act == BLK_ACT_UNPLUG_TIMER)
         return true;
     if (!take_range(cursor, event))
         return false;
@@ -308,10 +312,13 @@ static bool parse_event(struct cursor *cursor, struct parsed *ret)
     int act;
 
     *ret = (struct parsed){.event.stream = TRACE_NONE_U32};
-    if (!take_u32(cursor, "a device MAJOR,MINOR", &major) || !take_char(cursor, ',', "a device MAJOR,MINOR") ||
-        !take_u32(cursor, "a minor number", &minor) || !take_u32(cursor, "a CPU", &event->cpu) ||
-        !take_u32(cursor, "a sequence number", &sequence) || !take_time(cursor, &event->time_ns) ||
-        !take_u32(cursor, "a process id", &event->pid) || !take_word(cursor, "an action", &word, &length))
+    if (!take_u32(cursor, "a device MAJOR,MINOR", &major) ||
+        !take_char(cursor, ',', "a device MAJOR,MINOR") ||
+        !take_u32(cursor, "a minor number", &minor) ||
+        !take_u32(cursor, "a CPU", &event->cpu) ||
+        !take_u32(cursor, "a sequence number", &sequence) ||
+        !take_time(cursor, &event->time_ns) || !take_u32(cursor, "a process id", &event->pid) ||
+        !take_word(cursor, "an action", &word, &length))
         return false;
     event->device = (major & 0xfff) << 20 | (minor & 0xfffff);
     act = act_of(word, length);
@@ -337,9 +344,9 @@ static bool parse_event(struct cursor *cursor, struct parsed *ret)
 /* Lines of the blocks behind the events. */
 static bool is_summary(const char *line, size_t length, uint64_t *ret_skips)
 {
-    static const char *const starts[] = {"CPU",        "Total (", "Throughput (", "Events (", "Input file ",
-                                         "Reads ",     "Read ",   "Writes ",      "PC Read",  "IO unplugs:",
-                                         "Allocation", "Skips: "};
+    static const char *const starts[] = {
+        "CPU",   "Total (", "Throughput (", "Events (",    "Input file ", "Reads ",
+        "Read ", "Writes ", "PC Read",      "IO unplugs:", "Allocation",  "Skips: "};
     char *end;
 
     *ret_skips = 0;
@@ -361,14 +368,16 @@ static bool is_summary(const char *line, size_t length, uint64_t *ret_skips)
     return false;
 }
 
-static int stream_of(struct job *job, uint32_t pid, const char *comm, size_t length, uint32_t *ret_stream)
+static int stream_of(struct job *job, uint32_t pid, const char *comm, size_t length,
+                     uint32_t *ret_stream)
 {
     struct name_cache *slot = &job->names[pid % NAME_CACHE];
     int err;
 
     if (length > NAME_MAX_KEPT)
         length = NAME_MAX_KEPT;
-    if (!slot->used || slot->pid != pid || slot->length != length || memcmp(slot->comm, comm, length) != 0) {
+    if (!slot->used || slot->pid != pid || slot->length != length ||
+        memcmp(slot->comm, comm, length) != 0) {
         err = import_stream(job->import, pid, pid, comm, length, &slot->stream);
         if (err < 0)
             return err;
@@ -407,8 +416,8 @@ static int take_line(struct job *job, const char *line, size_t length)
                 import_lost(job->import, "skip", skips);
             return 0;
         }
-        return import_bad(job->import, job->input, (uint64_t)(cursor.at - cursor.start) + 1, "expected %s",
-                          cursor.wanted);
+        return import_bad(job->import, job->input, (uint64_t)(cursor.at - cursor.start) + 1,
+                          "expected %s", cursor.wanted);
     }
     if (parsed.message) {
         job->messages++;
@@ -417,7 +426,8 @@ static int take_line(struct job *job, const char *line, size_t length)
     job->events++;
     if (parsed.comm != NULL &&
         (parsed.event.act == BLK_ACT_QUEUE || parsed.event.act == BLK_ACT_ISSUE)) {
-        err = stream_of(job, parsed.event.pid, parsed.comm, parsed.comm_length, &parsed.event.stream);
+        err = stream_of(job, parsed.event.pid, parsed.comm, parsed.comm_length,
+                        &parsed.event.stream);
         if (err < 0)
             return err;
     }
@@ -491,9 +501,12 @@ static int run(struct input **inputs, size_t count, struct import *import, const
 const struct importer importer_blkparse = {
     .name = "blkparse",
     .summary = "the text blkparse prints by default",
-    .help = "Lines of MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS and a range, with the summaries "
-            "behind them. The event that stands for the I/O and the pairing with completions are as for "
-            "blktrace. Sizes are whole sectors there, so bytes below 512 are lost by the text itself. "
+    .help = "Lines of MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS and a range, with the "
+            "summaries "
+            "behind them. The event that stands for the I/O and the pairing with completions "
+            "are as for "
+            "blktrace. Sizes are whole sectors there, so bytes below 512 are lost by the text "
+            "itself. "
             "Output of blkparse -f has no fixed form: csv with --columns reads it.",
     .sniff = sniff,
     .run = run,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blktrace's binary records: per-CPU files, a merged dump, or a stream; see blktrace_format.h. */
+/* blktrace's binary records: per-CPU files, a merged dump, or a stream; see blktrace_format.h.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
     bool swap;
 
     (void)at_end;
-    return length >= BLKTRACE_V7_HEADER && blktrace_version(bytes, &swap) != 0 ? IMPORT_SURE : IMPORT_NO;
+    return length >= BLKTRACE_V7_HEADER && blktrace_version(bytes, &swap) != 0 ? IMPORT_SURE
+                                                                               : IMPORT_NO;
 }
 
 /* The header at bytes, of which `length` can be read: its size, 0 when cut short, -EBADMSG. */
@@ -169,10 +171,14 @@ static int take_record(struct job *job, size_t index, const struct header *heade
     reader->any = true;
     if (header->time_ns < job->lowest_ns)
         job->lowest_ns = header->time_ns;
-    event = (struct blk_event){.time_ns = header->time_ns, .bytes = header->bytes, .pid = header->pid,
-                               .device = header->device, .cpu = header->cpu,
+    event = (struct blk_event){.time_ns = header->time_ns,
+                               .bytes = header->bytes,
+                               .pid = header->pid,
+                               .device = header->device,
+                               .cpu = header->cpu,
                                .category = (uint32_t)(header->action >> BLK_TC_SHIFT),
-                               .stream = TRACE_NONE_U32, .error = header->error,
+                               .stream = TRACE_NONE_U32,
+                               .error = header->error,
                                .act = (uint8_t)(number < BLK_ACT_NAME ? number : 0)};
     event.sector = header->sector;
     if (number == BLK_ACT_REMAP && length >= 4)
@@ -201,8 +207,8 @@ static size_t find_record(const uint8_t *bytes, size_t length)
 }
 
 /* Bytes that are no record, `at` bytes into what was peeked: an error, or passed over. */
-static int pass_garbage(struct job *job, struct reader *reader, const uint8_t *bytes, size_t length,
-                        bool at_end, size_t *ret_passed)
+static int pass_garbage(struct job *job, struct reader *reader, const uint8_t *bytes,
+                        size_t length, bool at_end, size_t *ret_passed)
 {
     size_t passed = length < BLKTRACE_V7_HEADER ? length : find_record(bytes, length);
     bool swap;
@@ -211,13 +217,14 @@ static int pass_garbage(struct job *job, struct reader *reader, const uint8_t *b
     if (at_end && passed + BLKTRACE_V7_HEADER > length)
         passed = length;
     if (length >= 4 && blktrace_version(bytes, &swap) != 0)
-        err = import_bad(job->import, reader->input, 0, "a record that is torn: the next one is %zu bytes on",
-                         passed);
-    else
         err = import_bad(job->import, reader->input, 0,
-                         "not a blktrace record (magic %02x %02x %02x %02x); the next one is %zu bytes on",
-                         bytes[0], length > 1 ? bytes[1] : 0, length > 2 ? bytes[2] : 0,
-                         length > 3 ? bytes[3] : 0, passed);
+                         "a record that is torn: the next one is %zu bytes on", passed);
+    else
+        err = import_bad(
+            job->import, reader->input, 0,
+            "not a blktrace record (magic %02x %02x %02x %02x); the next one is %zu bytes on",
+            bytes[0], length > 1 ? bytes[1] : 0, length > 2 ? bytes[2] : 0,
+            length > 3 ? bytes[3] : 0, passed);
     if (err < 0)
         return err;
     job->garbage_bytes += passed;
@@ -227,19 +234,21 @@ static int pass_garbage(struct job *job, struct reader *reader, const uint8_t *b
 
 static int note_cut(struct job *job, struct reader *reader, size_t left)
 {
-    import_note(job->import,
-                "%s: byte %llu: the last record is cut short (%zu bytes of it are there); everything "
-                "before it was kept",
-                input_name(reader->input), (unsigned long long)input_offset(reader->input), left);
+    import_note(
+        job->import,
+        "%s: byte %llu: the last record is cut short (%zu bytes of it are there); everything "
+        "before it was kept",
+        input_name(reader->input), (unsigned long long)input_offset(reader->input), left);
     import_lost(job->import, "cut-record", 1);
     input_skip(reader->input, left);
     reader->ended = true;
     return 0;
 }
 
-/* A record torn in half still has its magic: nothing that looks like a record follows it, and its second
- * half is of something else. */
-static bool is_torn(const struct reader *reader, const struct header *header, const uint8_t *bytes, size_t length)
+/* A record torn in half still has its magic: nothing that looks like a record follows it, and
+ * its second half is of something else. */
+static bool is_torn(const struct reader *reader, const struct header *header,
+                    const uint8_t *bytes, size_t length)
 {
     size_t next = (size_t)header->header_bytes + header->pdu_bytes;
     bool swap;
@@ -274,7 +283,8 @@ static int reader_fill(struct job *job, size_t index, size_t room)
             got = input_peek(reader->input, &bytes, INPUT_PEEK_MAX);
             if (got < 0)
                 return (int)got;
-            err = pass_garbage(job, reader, bytes, (size_t)got, got < (int64_t)INPUT_PEEK_MAX, &passed);
+            err = pass_garbage(job, reader, bytes, (size_t)got, got < (int64_t)INPUT_PEEK_MAX,
+                               &passed);
             if (err == 0)
                 input_skip(reader->input, passed);
             return err;
@@ -300,7 +310,8 @@ static int fill(struct job *job, size_t index)
     size_t room;
     int err = 0;
 
-    while (err == 0 && !job->readers[index].ended && (room = blk_merge_room(job->merge, index)) > 0)
+    while (err == 0 && !job->readers[index].ended &&
+           (room = blk_merge_room(job->merge, index)) > 0)
         err = reader_fill(job, index, room);
     return err;
 }
@@ -318,7 +329,8 @@ static int pump(struct job *job)
     refill = WINDOW_EVENTS / (job->reader_count ? job->reader_count : 1) / 4;
     while ((event = blk_merge_pop(job->merge, &index)) != NULL) {
         err = blk_tracker_add(job->tracker, event);
-        if (err == 0 && !job->readers[index].ended && blk_merge_room(job->merge, index) > refill)
+        if (err == 0 && !job->readers[index].ended &&
+            blk_merge_room(job->merge, index) > refill)
             err = fill(job, index);
         if (err < 0)
             return err;
@@ -355,7 +367,8 @@ static int report(struct job *job)
     if (job->garbage_bytes > 0)
         import_skip(job->import, "byte that is no record", job->garbage_bytes);
     if (job->gaps > 0 && dump)
-        import_note(job->import, "%llu record numbers are missing: lost, or filtered out of the dump",
+        import_note(job->import,
+                    "%llu record numbers are missing: lost, or filtered out of the dump",
                     (unsigned long long)job->gaps);
     else if (job->gaps > 0)
         import_lost(job->import, "sequence-gap", job->gaps);
@@ -398,12 +411,18 @@ out:
 const struct importer importer_blktrace = {
     .name = "blktrace",
     .summary = "blktrace's binary records, versions 7 and 8, either byte order",
-    .help = "All files of one capture (NAME.blktrace.0, .1 ...), a dump of blkparse -d, or a stream of "
-            "blktrace -o -. The event that stands for the I/O is Q where a device has it, else D, else "
-            "C; --event takes another. Latency is from that event to C. A write with the flush bit is "
-            "a write with the flag preflush; a flush without data is a flush. Requests merged, split, "
-            "completed in parts or issued twice stay the operations they were. --device 8,0 takes one "
-            "device where several were traced. Pass-through requests are kept as passthrough, without "
+    .help = "All files of one capture (NAME.blktrace.0, .1 ...), a dump of blkparse -d, or a "
+            "stream of "
+            "blktrace -o -. The event that stands for the I/O is Q where a device has it, else "
+            "D, else "
+            "C; --event takes another. Latency is from that event to C. A write with the flush "
+            "bit is "
+            "a write with the flag preflush; a flush without data is a flush. Requests merged, "
+            "split, "
+            "completed in parts or issued twice stay the operations they were. --device 8,0 "
+            "takes one "
+            "device where several were traced. Pass-through requests are kept as passthrough, "
+            "without "
             "a range.",
     .flags = IMPORTER_JOINS,
     .sniff = sniff,

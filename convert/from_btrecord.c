@@ -35,23 +35,29 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
 /* "dir/sda.replay.0" is of device sda. */
 static int device_file(struct import *import, const char *name, uint32_t *ret_file)
 {
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *end = strstr(base, ".replay.");
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name,
+               *end = strstr(base, ".replay.");
     size_t length = end && end > base ? (size_t)(end - base) : strlen(base);
-    struct trace_file facts = {.size_bytes = TRACE_UNKNOWN_U64, .kind = TRACE_FILE_BLOCK, .ops = TRACE_UNKNOWN_U64,
-                               .bytes = TRACE_UNKNOWN_U64, .max_end = TRACE_UNKNOWN_U64};
+    struct trace_file facts = {.size_bytes = TRACE_UNKNOWN_U64,
+                               .kind = TRACE_FILE_BLOCK,
+                               .ops = TRACE_UNKNOWN_U64,
+                               .bytes = TRACE_UNKNOWN_U64,
+                               .max_end = TRACE_UNKNOWN_U64};
     int err = import_file(import, length ? base : "device", length ? length : 6, ret_file);
 
     return err < 0 ? err : import_file_facts(import, *ret_file, &facts);
 }
 
-static int take_packet(struct input *input, struct import *import, const uint8_t *packet, bool swap,
-                       struct trace_op *op)
+static int take_packet(struct input *input, struct import *import, const uint8_t *packet,
+                       bool swap, struct trace_op *op)
 {
-    uint64_t sector = blktrace_u64(packet, swap), bytes = blktrace_u64(packet + BTREPLAY_PACKET_BYTES, swap);
+    uint64_t sector = blktrace_u64(packet, swap),
+             bytes = blktrace_u64(packet + BTREPLAY_PACKET_BYTES, swap);
     uint32_t read = blktrace_u32(packet + BTREPLAY_PACKET_READ, swap);
 
     if (read > 1 || sector > INT64_MAX / 512 || bytes > INT64_MAX - sector * 512)
-        return import_bad(import, input, 0, "not a packet: sector %llu, %llu bytes, direction %u",
+        return import_bad(import, input, 0,
+                          "not a packet: sector %llu, %llu bytes, direction %u",
                           (unsigned long long)sector, (unsigned long long)bytes, read);
     op->kind = read ? TRACE_READ : TRACE_WRITE;
     op->offset = sector * 512;
@@ -60,7 +66,8 @@ static int take_packet(struct input *input, struct import *import, const uint8_t
 }
 
 /* 1, 0 at the end of the input, or -errno. */
-static int take_bunch(struct input *input, struct import *import, bool swap, uint32_t file, struct totals *totals)
+static int take_bunch(struct input *input, struct import *import, bool swap, uint32_t file,
+                      struct totals *totals)
 {
     const struct import_options *options = import_options(import);
     struct trace_op op = TRACE_OP_INIT;
@@ -73,14 +80,16 @@ static int take_bunch(struct input *input, struct import *import, bool swap, uin
         return (int)got;
     packets = got == BTREPLAY_BUNCH ? blktrace_u64(bytes, swap) : 1;
     if (packets < 1 || packets > BTREPLAY_PACKETS_MAX)
-        return diag_set(import_diag(import), -EBADMSG, "%s: byte %llu: a bunch of %llu packets (1 to %d are possible)",
-                        input_name(input), (unsigned long long)input_offset(input), (unsigned long long)packets,
-                        BTREPLAY_PACKETS_MAX);
+        return diag_set(import_diag(import), -EBADMSG,
+                        "%s: byte %llu: a bunch of %llu packets (1 to %d are possible)",
+                        input_name(input), (unsigned long long)input_offset(input),
+                        (unsigned long long)packets, BTREPLAY_PACKETS_MAX);
     got = input_peek(input, &bytes, BTREPLAY_BUNCH + packets * BTREPLAY_PACKET);
     if (got < 0)
         return (int)got;
     if ((uint64_t)got < BTREPLAY_BUNCH + packets * BTREPLAY_PACKET) {
-        import_note(import, "%s: byte %llu: the last bunch is cut short; everything before it was kept",
+        import_note(import,
+                    "%s: byte %llu: the last bunch is cut short; everything before it was kept",
                     input_name(input), (unsigned long long)input_offset(input));
         import_lost(import, "cut-bunch", 1);
         input_skip(input, (size_t)got);
@@ -91,13 +100,15 @@ static int take_bunch(struct input *input, struct import *import, bool swap, uin
     if (options->time_unit_ns_den != 0)
         time_ns = time_ns * options->time_unit_ns_num / options->time_unit_ns_den;
     if (time_ns > INT64_MAX)
-        return import_bad(import, input, 0, "a time of %llu is out of range", (unsigned long long)time);
+        return import_bad(import, input, 0, "a time of %llu is out of range",
+                          (unsigned long long)time);
     op.issue_ns = (int64_t)time_ns;
     op.file = file;
     op.api = TRACE_API_BLOCK;
     op.batch = totals->batch++;
     for (uint64_t i = 0; i < packets; i++) {
-        int err = take_packet(input, import, bytes + BTREPLAY_BUNCH + i * BTREPLAY_PACKET, swap, &op);
+        int err =
+            take_packet(input, import, bytes + BTREPLAY_BUNCH + i * BTREPLAY_PACKET, swap, &op);
 
         if (err < 0)
             return err;
@@ -119,7 +130,8 @@ static int run_one(struct input *input, struct import *import, struct totals *to
     if (got <= 0)
         return (int)got;
     if (got < BTREPLAY_HEADER || !is_version(bytes, &swap))
-        return diag_set(import_diag(import), -EBADMSG, "%s: byte 0: not a btrecord header of version 1.0.0",
+        return diag_set(import_diag(import), -EBADMSG,
+                        "%s: byte 0: not a btrecord header of version 1.0.0",
                         input_name(input));
     totals->zero_genesis |= blktrace_u64(bytes + BTREPLAY_GENESIS, swap) == 0;
     totals->claimed_bunches += blktrace_u64(bytes + BTREPLAY_BUNCHES, swap);
@@ -143,12 +155,17 @@ static int run(struct input **inputs, size_t count, struct import *import, const
     if (err < 0)
         return err;
     if (totals.claimed_bunches != totals.bunches || totals.claimed_packets != totals.packets)
-        import_note(import, "the headers claim %llu bunches of %llu packets, there are %llu of %llu: read to the end",
-                    (unsigned long long)totals.claimed_bunches, (unsigned long long)totals.claimed_packets,
+        import_note(import,
+                    "the headers claim %llu bunches of %llu packets, there are %llu of %llu: "
+                    "read to the end",
+                    (unsigned long long)totals.claimed_bunches,
+                    (unsigned long long)totals.claimed_packets,
                     (unsigned long long)totals.bunches, (unsigned long long)totals.packets);
     if (totals.zero_genesis && import_options(import)->time_unit_ns_den == 0)
-        import_note(import, "times read as ns, as btrecord writes them; this file was not begun by btrecord "
-                            "(genesis 0), some writers store microseconds: --time-unit us");
+        import_note(
+            import,
+            "times read as ns, as btrecord writes them; this file was not begun by btrecord "
+            "(genesis 0), some writers store microseconds: --time-unit us");
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]) && err == 0; i++)
         err = import_cannot_tell(import, unknown[i]);
     return err;
@@ -157,8 +174,10 @@ static int run(struct input **inputs, size_t count, struct import *import, const
 const struct importer importer_btrecord = {
     .name = "btrecord",
     .summary = "btrecord's bunches for btreplay (DEVICE.replay.CPU)",
-    .help = "All files of one recording are read together. The ops of a bunch share its time and its batch, as "
-            "btreplay would submit them. The device is named by the file; totals in the header are not trusted. "
+    .help = "All files of one recording are read together. The ops of a bunch share its time "
+            "and its batch, as "
+            "btreplay would submit them. The device is named by the file; totals in the header "
+            "are not trusted. "
             "--time-unit us is for writers that store microseconds.",
     .flags = IMPORTER_JOINS,
     .sniff = sniff,

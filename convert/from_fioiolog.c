@@ -8,10 +8,10 @@
 #include "convert/fields.h"
 #include "convert/importer.h"
 
-#define FIELDS_MAX    8
-#define US_NS         1000ull
-#define TIME_MAX_US   (INT64_MAX / 1000)
-#define NAME_SHOWN    60
+#define FIELDS_MAX  8
+#define US_NS       1000ull
+#define TIME_MAX_US (INT64_MAX / 1000)
+#define NAME_SHOWN  60
 
 enum action {
     ACTION_ADD,
@@ -45,7 +45,7 @@ struct log {
     bool any_wait;
 };
 
-/* ---- names ------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 static int name_of(struct log *log, const struct field *field, struct name **ret_name)
 {
@@ -57,7 +57,8 @@ static int name_of(struct log *log, const struct field *field, struct name **ret
     for (uint32_t i = *bucket; i > 0; i = log->names[i - 1].next) {
         struct name *name = &log->names[i - 1];
 
-        if (name->length == field->length && memcmp(name->text, field->at, field->length) == 0) {
+        if (name->length == field->length &&
+            memcmp(name->text, field->at, field->length) == 0) {
             *ret_name = name;
             return 0;
         }
@@ -71,8 +72,10 @@ static int name_of(struct log *log, const struct field *field, struct name **ret
         log->names = names;
         log->name_size = size;
     }
-    log->names[log->name_count] = (struct name){.text = strndup(field->at, field->length), .length = field->length,
-                                                .file = TRACE_NONE_U32, .next = *bucket};
+    log->names[log->name_count] = (struct name){.text = strndup(field->at, field->length),
+                                                .length = field->length,
+                                                .file = TRACE_NONE_U32,
+                                                .next = *bucket};
     if (log->names[log->name_count].text == NULL)
         return -ENOMEM;
     *ret_name = &log->names[log->name_count++];
@@ -80,12 +83,13 @@ static int name_of(struct log *log, const struct field *field, struct name **ret
     return 0;
 }
 
-/* ---- lines --------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 static int bad(struct log *log, const struct field *field, const char *what)
 {
     return import_bad(log->import, log->input, field->column, "%s, not '%.*s'", what,
-                      (int)(field->length < NAME_SHOWN ? field->length : NAME_SHOWN), field->at);
+                      (int)(field->length < NAME_SHOWN ? field->length : NAME_SHOWN),
+                      field->at);
 }
 
 static const struct {
@@ -130,8 +134,11 @@ static int take_wait(struct log *log, const struct field *fields, size_t count)
     uint64_t wait_us;
 
     if (log->version != 2)
-        return bad(log, &fields[1], "version 3 has times and no wait: expected read, write, sync, datasync or trim");
-    if (count < 3 || field_u64(&fields[2], &wait_us) < 0 || wait_us > TIME_MAX_US - log->wait_us)
+        return bad(
+            log, &fields[1],
+            "version 3 has times and no wait: expected read, write, sync, datasync or trim");
+    if (count < 3 || field_u64(&fields[2], &wait_us) < 0 ||
+        wait_us > TIME_MAX_US - log->wait_us)
         return bad(log, &fields[count > 2 ? 2 : 1], "expected microseconds behind wait");
     log->wait_us += wait_us;
     log->waits++;
@@ -139,8 +146,8 @@ static int take_wait(struct log *log, const struct field *fields, size_t count)
     return 0;
 }
 
-static int take_io(struct log *log, struct name *name, const struct field *fields, size_t count, unsigned int kind,
-                   uint64_t time_us)
+static int take_io(struct log *log, struct name *name, const struct field *fields, size_t count,
+                   unsigned int kind, uint64_t time_us)
 {
     struct trace_op op = TRACE_OP_INIT;
     uint64_t offset = 0, length = 0;
@@ -150,7 +157,8 @@ static int take_io(struct log *log, struct name *name, const struct field *field
         return bad(log, &fields[2], "expected an offset in bytes");
     if (count == 4 && (field_u64(&fields[3], &length) < 0 || length > INT64_MAX - offset))
         return bad(log, &fields[3], "expected a length in bytes that ends below 2^63");
-    if (count != 4 && (count != 2 || kind == TRACE_READ || kind == TRACE_WRITE || kind == TRACE_DISCARD))
+    if (count != 4 &&
+        (count != 2 || kind == TRACE_READ || kind == TRACE_WRITE || kind == TRACE_DISCARD))
         return bad(log, &fields[count > 2 ? count - 1 : 1],
                    kind == TRACE_READ || kind == TRACE_WRITE || kind == TRACE_DISCARD
                        ? "expected NAME ACTION OFFSET LENGTH"
@@ -166,7 +174,8 @@ static int take_io(struct log *log, struct name *name, const struct field *field
     op.kind = (uint8_t)kind;
     op.file = name->file;
     op.issue_ns = (int64_t)(time_us * US_NS);
-    if (kind == TRACE_READ || kind == TRACE_WRITE || kind == TRACE_DISCARD || kind == TRACE_SYNC_RANGE) {
+    if (kind == TRACE_READ || kind == TRACE_WRITE || kind == TRACE_DISCARD ||
+        kind == TRACE_SYNC_RANGE) {
         op.offset = offset;
         op.length = length;
         log->zero_length += length == 0;
@@ -175,7 +184,8 @@ static int take_io(struct log *log, struct name *name, const struct field *field
 }
 
 /* fields: NAME ACTION [OFFSET LENGTH], the time taken off. */
-static int take_entry(struct log *log, const struct field *fields, size_t count, uint64_t time_us)
+static int take_entry(struct log *log, const struct field *fields, size_t count,
+                      uint64_t time_us)
 {
     unsigned int kind = 0;
     enum action action = action_of(&fields[1], &kind);
@@ -183,9 +193,13 @@ static int take_entry(struct log *log, const struct field *fields, size_t count,
     int err;
 
     if (action == ACTION_BAD)
-        return count > 4 ? import_bad(log->import, log->input, fields[4].column,
-                                      "too many words: a name with blanks cannot be told apart in an iolog")
-                         : bad(log, &fields[1], "expected add, open, close, read, write, sync, datasync, trim or wait");
+        return count > 4
+                   ? import_bad(
+                         log->import, log->input, fields[4].column,
+                         "too many words: a name with blanks cannot be told apart in an iolog")
+                   : bad(log, &fields[1],
+                         "expected add, open, close, read, write, sync, datasync, trim or "
+                         "wait");
     if (count > 4)
         return bad(log, &fields[4], "expected the end of the line");
     if (action == ACTION_WAIT)
@@ -213,8 +227,9 @@ static int take_line(struct log *log, const char *line, size_t length)
     uint64_t time_us = log->wait_us;
 
     if (is_header(line, length))
-        return import_bad(log->import, log->input, 1,
-                          "a second header: several jobs wrote into this log, its lines are mixed");
+        return import_bad(
+            log->import, log->input, 1,
+            "a second header: several jobs wrote into this log, its lines are mixed");
     count = fields_split(line, length, ' ', fields, FIELDS_MAX);
     if (count == 0)
         return 0;
@@ -253,8 +268,9 @@ static int take_old_line(struct log *log, const char *line, size_t length)
         if (field_u64(&fields[i], &numbers[i]) < 0 || numbers[i] > INT64_MAX)
             return bad(log, &fields[i], "expected a number");
     if (numbers[0] > 1 || numbers[2] > INT64_MAX - numbers[1])
-        return bad(log, &fields[numbers[0] > 1 ? 0 : 2], numbers[0] > 1 ? "expected 0 (read) or 1 (write)"
-                                                                        : "expected a length that ends below 2^63");
+        return bad(log, &fields[numbers[0] > 1 ? 0 : 2],
+                   numbers[0] > 1 ? "expected 0 (read) or 1 (write)"
+                                  : "expected a length that ends below 2^63");
     op.kind = numbers[0] ? TRACE_WRITE : TRACE_READ;
     op.offset = numbers[1];
     op.length = numbers[2];
@@ -273,7 +289,7 @@ static int take_old_line(struct log *log, const char *line, size_t length)
     return import_op(log->import, &op);
 }
 
-/* ---- the log ------------------------------------------------------------------------------------------ */
+/* ---- the log ---- */
 
 static int report(struct log *log)
 {
@@ -288,18 +304,23 @@ static int report(struct log *log)
     if (log->version == 3)
         import_note(import, "times are microseconds since the job's start");
     else if (log->any_wait)
-        import_note(import, "times are the sums of the waits; lines between two waits have one time, in order");
+        import_note(
+            import,
+            "times are the sums of the waits; lines between two waits have one time, in order");
     else
         import_note(import, "version %u has no times: the order is kept", log->version);
     if (log->backward > 0)
-        import_note(import, "%llu lines go back in time: sorted", (unsigned long long)log->backward);
+        import_note(import, "%llu lines go back in time: sorted",
+                    (unsigned long long)log->backward);
     if (log->not_added > 0)
         import_note(import, "%llu files are used without add or open before",
                     (unsigned long long)log->not_added);
     if (log->not_open > 0)
-        import_note(import, "%llu files are used before open or after close", (unsigned long long)log->not_open);
+        import_note(import, "%llu files are used before open or after close",
+                    (unsigned long long)log->not_open);
     if (log->zero_length > 0)
-        import_note(import, "%llu ops have a length of 0", (unsigned long long)log->zero_length);
+        import_note(import, "%llu ops have a length of 0",
+                    (unsigned long long)log->zero_length);
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]) && err == 0; i++)
         err = import_cannot_tell(import, unknown[i]);
     if (err == 0 && (log->version == 1 || (log->version == 2 && !log->any_wait)))
@@ -321,13 +342,17 @@ static int read_version(struct log *log)
                        : diag_set(import_diag(log->import), -EBADMSG, "%s: is empty",
                                   input_name(log->input));
     if (is_header(line, length)) {
-        unsigned int version = length > 12 && line[12] >= '0' && line[12] <= '9' ? (unsigned int)(line[12] - '0') : 0;
+        unsigned int version = length > 12 && line[12] >= '0' && line[12] <= '9'
+                                   ? (unsigned int)(line[12] - '0')
+                                   : 0;
 
-        if ((version == 2 || version == 3) && length >= 19 && memcmp(line + 13, " iolog", 6) == 0)
+        if ((version == 2 || version == 3) && length >= 19 &&
+            memcmp(line + 13, " iolog", 6) == 0)
             return (int)version;
-        return diag_set(import_diag(log->import), -EPROTONOSUPPORT,
-                        "%s:1:13: expected 'fio version 2 iolog' or 'fio version 3 iolog', not '%.*s'",
-                        input_name(log->input), (int)(length < NAME_SHOWN ? length : NAME_SHOWN), line);
+        return diag_set(
+            import_diag(log->import), -EPROTONOSUPPORT,
+            "%s:1:13: expected 'fio version 2 iolog' or 'fio version 3 iolog', not '%.*s'",
+            input_name(log->input), (int)(length < NAME_SHOWN ? length : NAME_SHOWN), line);
     }
     got = take_old_line(log, line, length);
     return got < 0 ? got : 1;
@@ -355,7 +380,8 @@ static int run(struct input **inputs, size_t count, struct import *import, const
         if (got < 0)
             err = got;
         else
-            err = log->version == 1 ? take_old_line(log, line, length) : take_line(log, line, length);
+            err = log->version == 1 ? take_old_line(log, line, length)
+                                    : take_line(log, line, length);
     }
     if (err == 0)
         err = report(log);
@@ -375,11 +401,16 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
 const struct importer importer_fioiolog = {
     .name = "fioiolog",
     .summary = "fio's I/O logs (write_iolog), versions 2 and 3; version 1 by --from",
-    .help = "Version 3 lines are TIME NAME ACTION [OFFSET LENGTH] with microseconds; version 2 has no times but wait "
-            "lines, whose microseconds add up. add, open and close lines declare files and are no operations; sync "
-            "is fsync, datasync is fdatasync, trim is discard. Lengths are 64 bits. A file used without add or open "
-            "is taken, and said. Names with blanks cannot be read back from such a log: an error that says so, as is "
-            "a second header, which several jobs writing one log leave. Version 1 (RW, OFFSET, LENGTH) has no "
+    .help = "Version 3 lines are TIME NAME ACTION [OFFSET LENGTH] with microseconds; version 2 "
+            "has no times but wait "
+            "lines, whose microseconds add up. add, open and close lines declare files and are "
+            "no operations; sync "
+            "is fsync, datasync is fdatasync, trim is discard. Lengths are 64 bits. A file "
+            "used without add or open "
+            "is taken, and said. Names with blanks cannot be read back from such a log: an "
+            "error that says so, as is "
+            "a second header, which several jobs writing one log leave. Version 1 (RW, OFFSET, "
+            "LENGTH) has no "
             "header, names or times: --from fioiolog reads it into one file.",
     .sniff = sniff,
     .run = run,

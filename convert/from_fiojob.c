@@ -47,12 +47,13 @@ static char *keep(struct job *job, const char *text, size_t length)
     return copy;
 }
 
-/* ---- one section as workloads ---------------------------------------------------------------------- */
+/* ---- one section as workloads ---- */
 
 static int refuse(struct job *job, const char *what, const char *value)
 {
-    return diag_set(import_diag(job->import), -EBADMSG, "%s: job '%s': %s '%s' is not understood",
-                    input_name(job->input), job->section.name, what, value);
+    return diag_set(import_diag(job->import), -EBADMSG,
+                    "%s: job '%s': %s '%s' is not understood", input_name(job->input),
+                    job->section.name, what, value);
 }
 
 static int set_kind(struct job *job, struct synth_spec *spec)
@@ -60,9 +61,10 @@ static int set_kind(struct job *job, struct synth_spec *spec)
     static const struct {
         const char *word;
         int rw;
-    } kinds[] = {{"read", SYNTH_READ},         {"write", SYNTH_WRITE},     {"randread", SYNTH_RANDREAD},
-                 {"randwrite", SYNTH_RANDWRITE}, {"rw", SYNTH_RW},         {"readwrite", SYNTH_RW},
-                 {"randrw", SYNTH_RANDRW},     {"trim", SYNTH_TRIM},       {"randtrim", SYNTH_RANDTRIM}};
+    } kinds[] = {
+        {"read", SYNTH_READ},           {"write", SYNTH_WRITE}, {"randread", SYNTH_RANDREAD},
+        {"randwrite", SYNTH_RANDWRITE}, {"rw", SYNTH_RW},       {"readwrite", SYNTH_RW},
+        {"randrw", SYNTH_RANDRW},       {"trim", SYNTH_TRIM},   {"randtrim", SYNTH_RANDTRIM}};
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (strcmp(job->section.rw, kinds[i].word) == 0) {
@@ -101,7 +103,8 @@ static int set_block(struct job *job, struct synth_spec *spec)
         at += 1 + size;
     }
     job->mean_bytes = ((double)least + (double)most) / 2;
-    snprintf(made, sizeof(made), dash ? "%llu-%llu" : "%llu", (unsigned long long)least, (unsigned long long)most);
+    snprintf(made, sizeof(made), dash ? "%llu-%llu" : "%llu", (unsigned long long)least,
+             (unsigned long long)most);
     spec->bs = keep(job, made, strlen(made));
     return spec->bs ? 0 : -ENOMEM;
 }
@@ -138,8 +141,8 @@ static int set_split(struct job *job, struct synth_spec *spec)
         double share = shares[i] < 0 ? (100 - given) / (double)missing : shares[i];
 
         job->mean_bytes += (double)sizes[i] * share / 100;
-        at += (size_t)snprintf(made + at, sizeof(made) - at, "%s%llu/%.6f", i ? ":" : "", (unsigned long long)sizes[i],
-                               share);
+        at += (size_t)snprintf(made + at, sizeof(made) - at, "%s%llu/%.6f", i ? ":" : "",
+                               (unsigned long long)sizes[i], share);
     }
     spec->bssplit = keep(job, made, at);
     return spec->bssplit ? 0 : -ENOMEM;
@@ -176,7 +179,8 @@ static int set_rate(struct job *job, struct synth_spec *spec)
     if ((*end != '\0' && *end != ',') || !(first > 0) || !(second > 0))
         return refuse(job, "rate_iops", conf->rate_iops);
     if (spec->rw == SYNTH_RW || spec->rw == SYNTH_RANDRW) {
-        double by_reads = mix > 0 ? first / mix : 1e18, by_writes = mix < 1 ? second / (1 - mix) : 1e18;
+        double by_reads = mix > 0 ? first / mix : 1e18,
+               by_writes = mix < 1 ? second / (1 - mix) : 1e18;
 
         spec->rate = by_reads < by_writes ? by_reads : by_writes;
     } else {
@@ -196,11 +200,16 @@ static int set_engine(struct job *job, struct synth_spec *spec)
         const char *fio, *ours;
         int api;
     } engines[] = {
-        {"psync", "sync", TRACE_API_SYNC},      {"sync", "sync", TRACE_API_SYNC},
-        {"vsync", "vsync", TRACE_API_VECTORED}, {"pvsync", "vsync", TRACE_API_VECTORED},
-        {"pvsync2", "vsync", TRACE_API_VECTORED}, {"libaio", "libaio", TRACE_API_LIBAIO},
-        {"io_uring", "io_uring", TRACE_API_IO_URING}, {"posixaio", "posixaio", TRACE_API_POSIX_AIO},
-        {"mmap", "mmap", TRACE_API_MMAP},       {"null", "null", TRACE_API_UNKNOWN},
+        {"psync", "sync", TRACE_API_SYNC},
+        {"sync", "sync", TRACE_API_SYNC},
+        {"vsync", "vsync", TRACE_API_VECTORED},
+        {"pvsync", "vsync", TRACE_API_VECTORED},
+        {"pvsync2", "vsync", TRACE_API_VECTORED},
+        {"libaio", "libaio", TRACE_API_LIBAIO},
+        {"io_uring", "io_uring", TRACE_API_IO_URING},
+        {"posixaio", "posixaio", TRACE_API_POSIX_AIO},
+        {"mmap", "mmap", TRACE_API_MMAP},
+        {"null", "null", TRACE_API_UNKNOWN},
     };
 
     for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
@@ -210,13 +219,15 @@ static int set_engine(struct job *job, struct synth_spec *spec)
         if (job->engine == NULL)
             job->engine = engines[i].ours;
         else if (strcmp(job->engine, engines[i].ours) != 0)
-            import_note(job->import, "jobs with different engines: the command names that of the first");
+            import_note(job->import,
+                        "jobs with different engines: the command names that of the first");
         return 0;
     }
     return refuse(job, "ioengine", job->section.ioengine);
 }
 
-/* Names of every file, as fio makes them: NAME.JOB.FILE, or those of filename= shared by all. */
+/* Names of every file, as fio makes them: NAME.JOB.FILE, or those of filename= shared by all.
+ */
 static int set_names(struct job *job, struct synth_spec *spec, char ***ret_names)
 {
     const struct fiojob_conf *conf = &job->section;
@@ -248,13 +259,16 @@ static int set_names(struct job *job, struct synth_spec *spec, char ***ret_names
 
             for (uint64_t skip = i; skip > 0; from++)
                 skip -= *from == ':' && (from == conf->filename || from[-1] != '\\');
-            for (; *from && (*from != ':' || (from > conf->filename && from[-1] == '\\')) && at + 1 < sizeof(made); from++)
+            for (; *from && (*from != ':' || (from > conf->filename && from[-1] == '\\')) &&
+                   at + 1 < sizeof(made);
+                 from++)
                 if (*from != '\\' || from[1] != ':')
                     made[at++] = *from;
             made[at] = '\0';
         } else {
             snprintf(made, sizeof(made), "%s%s%s.%llu.%llu", dir, slash, conf->name,
-                     (unsigned long long)(i / spec->files), (unsigned long long)(i % spec->files));
+                     (unsigned long long)(i / spec->files),
+                     (unsigned long long)(i % spec->files));
         }
         names[i] = keep(job, made, strlen(made));
         if (names[i] == NULL)
@@ -270,12 +284,13 @@ static int set_size(struct job *job, struct synth_spec *spec)
     const struct fiojob_conf *conf = &job->section;
     uint64_t file_bytes = UINT64_MAX, bytes = conf->size_bytes / spec->files;
 
-    if (conf->filesize != NULL && (fiojob_size(conf->filesize, strlen(conf->filesize), &file_bytes) < 0 ||
-                                   file_bytes <= conf->offset_bytes))
+    if (conf->filesize != NULL &&
+        (fiojob_size(conf->filesize, strlen(conf->filesize), &file_bytes) < 0 ||
+         file_bytes <= conf->offset_bytes))
         return refuse(job, "filesize", conf->filesize);
     if (bytes == 0 && conf->filesize == NULL)
-        return diag_set(import_diag(job->import), -EBADMSG, "%s: job '%s' has no size", input_name(job->input),
-                        conf->name);
+        return diag_set(import_diag(job->import), -EBADMSG, "%s: job '%s' has no size",
+                        input_name(job->input), conf->name);
     if (bytes == 0 || bytes > file_bytes - conf->offset_bytes)
         bytes = file_bytes - conf->offset_bytes;
     spec->size_bytes = bytes + conf->offset_bytes;
@@ -283,9 +298,11 @@ static int set_size(struct job *job, struct synth_spec *spec)
     spec->ops = conf->ops * spec->streams;
     if (conf->ops == 0 && conf->io_size_bytes > 0)
         spec->ops = (uint64_t)((double)conf->io_size_bytes / job->mean_bytes) * spec->streams;
-    else if (conf->ops == 0 && spec->runtime_ns && !conf->time_based) /* the size or the time, what ends first */
-        spec->ops = (uint64_t)((double)(spec->size_bytes - spec->offset_bytes) / job->mean_bytes) * spec->files *
-                    spec->streams;
+    else if (conf->ops == 0 && spec->runtime_ns &&
+             !conf->time_based) /* the size or the time, what ends first */
+        spec->ops =
+            (uint64_t)((double)(spec->size_bytes - spec->offset_bytes) / job->mean_bytes) *
+            spec->files * spec->streams;
     return 0;
 }
 
@@ -393,7 +410,7 @@ static int generate(struct job *job)
     return err;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------ */
+/* ---- the file ---- */
 
 static int end_section(struct job *job)
 {
@@ -440,15 +457,13 @@ static int take_option(struct job *job, const char *line, size_t length)
     if (strstr(text, "${") != NULL)
         return bad(job, key_length + 2, "a value from the environment is not understood", text);
     switch (fiojob_conf_set(&job->section, key, text)) {
-    case FIOJOB_TAKEN:
-        return 0;
+    case FIOJOB_TAKEN: return 0;
     case FIOJOB_NO_EFFECT:
-        import_note(job->import, "option '%.60s' says nothing about the I/O itself: passed over", key);
+        import_note(job->import,
+                    "option '%.60s' says nothing about the I/O itself: passed over", key);
         return 0;
-    case FIOJOB_BAD_VALUE:
-        return bad(job, key_length + 2, "not a value for this option", text);
-    case FIOJOB_UNKNOWN:
-        break;
+    case FIOJOB_BAD_VALUE: return bad(job, key_length + 2, "not a value for this option", text);
+    case FIOJOB_UNKNOWN: break;
     }
     return bad(job, 1, "an option that is not understood here", key);
 }
@@ -466,7 +481,8 @@ static int take_line(struct job *job, const char *line, size_t length)
     if (*line == '[')
         return begin_section(job, line, length);
     if (!job->in_global && !job->in_job)
-        return import_bad(job->import, job->input, 1, "expected [global] or [JOB] before options");
+        return import_bad(job->import, job->input, 1,
+                          "expected [global] or [JOB] before options");
     return take_option(job, line, length);
 }
 
@@ -475,7 +491,8 @@ static void note_command(struct job *job)
     char more[256] = "", runtime[48] = "";
     size_t at = 0;
 
-#define ADD(...) (at += (size_t)snprintf(more + at, at < sizeof(more) ? sizeof(more) - at : 0, __VA_ARGS__))
+#define ADD(...)                                                                               \
+    (at += (size_t)snprintf(more + at, at < sizeof(more) ? sizeof(more) - at : 0, __VA_ARGS__))
     if (job->batch > 1)
         ADD(" --batch %llu", (unsigned long long)job->batch);
     if (job->complete_min > 1)
@@ -485,7 +502,8 @@ static void note_command(struct job *job)
     if (job->depth_low > 0)
         ADD(" --depth-low %llu", (unsigned long long)job->depth_low);
     if (job->workers > 1)
-        ADD(" --%s %llu", job->processes ? "processes" : "workers", (unsigned long long)job->workers);
+        ADD(" --%s %llu", job->processes ? "processes" : "workers",
+            (unsigned long long)job->workers);
     if (job->loops > 1)
         ADD(" --loops %llu", (unsigned long long)job->loops);
     if (job->all_direct)
@@ -494,10 +512,12 @@ static void note_command(struct job *job)
     if (job->runtime_ns > 0 && !job->timed)
         snprintf(runtime, sizeof(runtime), " --loops 1000000 --runtime %llums",
                  (unsigned long long)(job->runtime_ns / 1000000));
-    import_note(job->import, "replay it with: iotape replay T.tape --engine %s --depth %llu --pace %s%s%s%s%s",
-                job->engine ? job->engine : "sync", (unsigned long long)job->depth, job->timed ? "recorded" : "asap",
-                more, runtime, job->writes ? " --writes" : "",
-                job->device ? " --target DEV" : " --root DIR --prepare");
+    import_note(
+        job->import,
+        "replay it with: iotape replay T.tape --engine %s --depth %llu --pace %s%s%s%s%s",
+        job->engine ? job->engine : "sync", (unsigned long long)job->depth,
+        job->timed ? "recorded" : "asap", more, runtime, job->writes ? " --writes" : "",
+        job->device ? " --target DEV" : " --root DIR --prepare");
 }
 
 static int run(struct input **inputs, size_t count, struct import *import, const void *conf)
@@ -531,13 +551,15 @@ static int run(struct input **inputs, size_t count, struct import *import, const
 
 static int sniff(const uint8_t *bytes, size_t length, bool at_end)
 {
-    static const char *const tells[] = {"\nrw=", "\nreadwrite=", "\nioengine=", "\nbs=", "\niodepth=", "\nnumjobs="};
+    static const char *const tells[] = {
+        "\nrw=", "\nreadwrite=", "\nioengine=", "\nbs=", "\niodepth=", "\nnumjobs="};
     size_t at = 0;
 
     (void)at_end;
     /* A section comes first, behind comments. */
     while (at < length && (isspace(bytes[at]) || bytes[at] == ';' || bytes[at] == '#')) {
-        const uint8_t *newline = isspace(bytes[at]) ? bytes + at : memchr(bytes + at, '\n', length - at);
+        const uint8_t *newline =
+            isspace(bytes[at]) ? bytes + at : memchr(bytes + at, '\n', length - at);
 
         if (newline == NULL)
             return IMPORT_NO;
@@ -554,11 +576,16 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
 const struct importer importer_fiojob = {
     .name = "fiojob",
     .summary = "a fio job file, as the workload it describes",
-    .help = "Sections and [global] with rw, bs, bsrange, bssplit, size, filesize, io_size, nrfiles, numjobs, "
-            "rwmixread, iodepth and its batches, rate_iops, rate_process, thinktime, random_distribution, norandommap, "
-            "offset, offset_increment, loops, fsync, fdatasync, direct, sync, runtime, number_ios, filename and "
-            "directory become ops; the report ends with the replay command that matches. An option that is not "
-            "understood is an error that names it; options of reporting are passed over and named.",
+    .help =
+        "Sections and [global] with rw, bs, bsrange, bssplit, size, filesize, io_size, "
+        "nrfiles, numjobs, "
+        "rwmixread, iodepth and its batches, rate_iops, rate_process, thinktime, "
+        "random_distribution, norandommap, "
+        "offset, offset_increment, loops, fsync, fdatasync, direct, sync, runtime, number_ios, "
+        "filename and "
+        "directory become ops; the report ends with the replay command that matches. An option "
+        "that is not "
+        "understood is an error that names it; options of reporting are passed over and named.",
     .sniff = sniff,
     .run = run,
 };

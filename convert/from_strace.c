@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/strace_calls.h"
+#include "convert/strace_follow.h"
 
-#define HALF_DAY_NS   (12ll * 3600 * 1000000000)
-#define DAY_NS        (24ll * 3600 * 1000000000)
-#define STEPS_MAX_NS  (INT64_MAX / 2)
-#define HELD_LINES    64
-#define HELD_BYTES    (8u << 20)
-#define SNIFF_LINES   40
+#define HALF_DAY_NS  (12ll * 3600 * 1000000000)
+#define DAY_NS       (24ll * 3600 * 1000000000)
+#define STEPS_MAX_NS (INT64_MAX / 2)
+#define HELD_LINES   64
+#define HELD_BYTES   (8u << 20)
+#define SNIFF_LINES  40
 
 /* One input: its clock, and a record that is not whole yet. */
 struct reader {
@@ -32,33 +32,32 @@ struct job {
     struct strace_trace trace;
     struct reader *readers;
     size_t reader_count;
-    struct strace_process *main; /* lines without a pid */
-    struct strace_process *forking;
-    uint32_t attached_pid; /* strace said so before the fork that made it was printed */
-    bool main_named, any_time, any_duration, any_wall, any_name;
-    uint64_t grid_ns, lines, resumed_alone, sequence, signals;
+    struct strace_follow follow;
+    bool any_time, any_wall;
+    uint64_t grid_ns, lines, sequence;
 };
 
-/* ---- time ------------------------------------------------------------------------------------- */
+/* ---- time ---- */
 
 static void set_time(struct job *job, struct reader *reader, const struct strace_line *line)
 {
     switch (line->clock) {
-    case STRACE_NO_TIME:
-        return;
+    case STRACE_NO_TIME: return;
     case STRACE_UNIX_TIME:
         reader->time_ns = line->time_ns;
         job->any_wall = true;
         break;
     case STRACE_DAY_TIME:
         /* -t and -tt start again at midnight. */
-        if (line->time_ns + HALF_DAY_NS < reader->last_day_ns && reader->day_ns < STEPS_MAX_NS - DAY_NS)
+        if (line->time_ns + HALF_DAY_NS < reader->last_day_ns &&
+            reader->day_ns < STEPS_MAX_NS - DAY_NS)
             reader->day_ns += DAY_NS;
         reader->last_day_ns = line->time_ns;
         reader->time_ns = reader->day_ns + line->time_ns;
         break;
     case STRACE_STEP_TIME:
-        if (__builtin_add_overflow(reader->step_ns, line->time_ns, &reader->step_ns) || reader->step_ns > STEPS_MAX_NS)
+        if (__builtin_add_overflow(reader->step_ns, line->time_ns, &reader->step_ns) ||
+            reader->step_ns > STEPS_MAX_NS)
             reader->step_ns = STEPS_MAX_NS;
         reader->time_ns = reader->step_ns;
         break;
@@ -68,283 +67,17 @@ static void set_time(struct job *job, struct reader *reader, const struct strace
         job->grid_ns = line->grid_ns;
 }
 
-/* When a line happened; without time stamps its place in the order. */
-static int64_t now_ns(struct job *job, const struct reader *reader)
-{
-    return job->any_time ? reader->time_ns : (int64_t)job->sequence;
-}
-
-/* ---- which process ---------------------------------------------------------------------------- */
-
-static struct strace_process *new_process(struct job *job, uint32_t pid)
-{
-    struct strace_process *process = strace_world_process(job->trace.world, pid);
-    struct strace_slice text;
-
-    if (process == NULL || job->forking == NULL || job->forking->pending == NULL)
-        return process;
-    /* Its parent is inside fork or clone: the child begins with what the parent has. */
-    text = (struct strace_slice){job->forking->pending, job->forking->pending_length};
-    if (strace_process_fork(job->forking, process, strace_has_word(text, "CLONE_FILES"),
-                            strace_has_word(text, "CLONE_THREAD")) < 0)
-        return NULL;
-    job->forking = NULL;
-    return process;
-}
-
-struct sole {
-    struct strace_process *process;
-    unsigned int count;
-};
-
-static void count_live(void *context, struct strace_process *process)
-{
-    struct sole *sole = context;
-
-    if (process->live) {
-        sole->process = process;
-        sole->count++;
-    }
-}
-
-static bool is_fork(struct strace_slice name)
-{
-    return strace_is(name, "clone") || strace_is(name, "clone3") || strace_is(name, "fork") ||
-           strace_is(name, "vfork");
-}
-
-static struct strace_process *process_of(struct job *job, struct reader *reader, const struct strace_line *line)
-{
-    struct strace_process *process;
-    struct sole sole = {0};
-
-    if (!line->has_pid && reader->file_pid == 0) {
-        /* With -f on a terminal the pid is left out while there is one process. */
-        if (job->main == NULL) {
-            job->main = strace_world_process(job->trace.world, 0);
-        } else if (!job->main->live) {
-            strace_world_each(job->trace.world, count_live, &sole);
-            return sole.count == 1 ? sole.process : job->main;
-        }
-        return job->main;
-    }
-    process = strace_world_find(job->trace.world, line->has_pid ? line->pid : reader->file_pid);
-    if (process == NULL && line->bracketed && job->main != NULL && !job->main_named &&
-        (job->forking != job->main || (line->shape == STRACE_RESUMED && is_fork(line->name)))) {
-        /* The first one named that nobody made is the one that had no name. */
-        job->main->pid = job->main->group = line->pid;
-        job->main->stream = TRACE_NONE_U32;
-        job->main_named = true;
-        return job->main;
-    }
-    if (process == NULL && job->main_named && line->has_pid && job->main->pid == line->pid)
-        return job->main;
-    if (process == NULL)
-        process = new_process(job, line->has_pid ? line->pid : reader->file_pid);
-    if (process != NULL)
-        process->live = true;
-    return process;
-}
-
-static void take_comm(struct strace_process *process, struct strace_slice comm)
-{
-    size_t length = comm.length < sizeof(process->comm) - 1 ? comm.length : sizeof(process->comm) - 1;
-
-    if (comm.length == 0 || (strnlen(process->comm, sizeof(process->comm)) == length &&
-                             memcmp(process->comm, comm.at, length) == 0))
-        return;
-    memset(process->comm, 0, sizeof(process->comm));
-    memcpy(process->comm, comm.at, length);
-    process->stream = TRACE_NONE_U32;
-}
-
-/* ---- calls ---------------------------------------------------------------------------------------- */
-
-static void parse_result(struct strace_call *call)
-{
-    struct strace_slice text = call->result_text;
-
-    call->has_result = strace_number(text, &call->result);
-    if (call->has_result && call->result == -1 && text.length > 2)
-        call->result = strace_errno((struct strace_slice){text.at + 2, text.length - 2});
-}
-
-static int do_call(struct job *job, struct strace_process *process, const struct strace_line *line,
-                   struct strace_slice args, int64_t issue_ns, struct strace_call *call)
-{
-    call->process = process;
-    call->name = line->name;
-    call->arg_count = strace_args_split(args, call->args, STRACE_ARGS_MAX);
-    if (call->arg_count > STRACE_ARGS_MAX)
-        call->arg_count = STRACE_ARGS_MAX;
-    call->result_text = line->result;
-    call->issue_ns = issue_ns;
-    parse_result(call);
-    if (line->duration_ns != TRACE_UNKNOWN_U64) {
-        job->any_duration = true;
-        call->latency_ns = line->duration_ns;
-        call->completion = TRACE_COMPLETION_EXACT;
-    }
-    return strace_call_take(&job->trace, call);
-}
-
-static int begin_fork(struct job *job, struct strace_process *parent, const struct strace_line *line)
-{
-    struct strace_process *child = job->attached_pid ? strace_world_find(job->trace.world, job->attached_pid) : NULL;
-
-    job->attached_pid = 0;
-    job->forking = child == NULL || child->live ? parent : NULL;
-    if (job->forking != NULL)
-        return 0;
-    return strace_process_fork(parent, child, strace_has_word(line->args, "CLONE_FILES"),
-                               strace_has_word(line->args, "CLONE_THREAD"));
-}
-
-static int begin_call(struct job *job, struct reader *reader, struct strace_process *process,
+static int take_whole(struct job *job, const struct reader *reader,
                       const struct strace_line *line)
 {
-    struct strace_fd fd;
-    int err;
-
-    if (process->pending != NULL)
-        job->trace.counts.no_result++;
-    strace_process_pending_clear(process);
-    process->pending = malloc(line->args.length + 1);
-    if (process->pending == NULL)
-        return -ENOMEM;
-    memcpy(process->pending, line->args.at, line->args.length);
-    process->pending[line->args.length] = '\0';
-    process->pending_length = line->args.length;
-    process->pending_ns = now_ns(job, reader);
-    process->pending_time = line->clock != STRACE_NO_TIME;
-    if (is_fork(line->name) && (err = begin_fork(job, process, line)) < 0)
-        return err;
-    if (!strace_fd_parse(line->args, &fd) || fd.fd < 0)
-        return 0;
-    process->pending_open = strace_open_ref(strace_fd_get(process, fd.fd));
-    /* The number is free as soon as close is entered: another thread may get it before this returns. */
-    if (strace_is(line->name, "close")) {
-        strace_fd_close(process, fd.fd);
-        process->pending_done = true;
-    }
-    return 0;
-}
-
-/* A call that was begun in another line: the arguments of both are put together. */
-static int end_call(struct job *job, struct reader *reader, struct strace_process *process,
-                    const struct strace_line *line)
-{
-    struct strace_call call = {.latency_ns = TRACE_UNKNOWN_U64};
-    struct strace_slice args = line->args;
-    int64_t issue_ns = now_ns(job, reader), end_ns = issue_ns;
-    char *joined = NULL;
-    int err;
-
-    if (process->pending == NULL) {
-        job->resumed_alone++;
-        if (!is_fork(line->name))
-            return 0;
-    } else {
-        args.length = process->pending_length + line->args.length;
-        joined = malloc(args.length + 1);
-        if (joined == NULL)
-            return -ENOMEM;
-        memcpy(joined, process->pending, process->pending_length);
-        memcpy(joined + process->pending_length, line->args.at, line->args.length);
-        args.at = joined;
-        issue_ns = process->pending_ns;
-        if (process->pending_time && line->clock != STRACE_NO_TIME && end_ns >= issue_ns) {
-            call.latency_ns = (uint64_t)(end_ns - issue_ns);
-            call.completion = TRACE_COMPLETION_UPPER;
-        }
-        call.open_at_entry = process->pending_open;
-        call.done_at_entry = process->pending_done;
-    }
-    if (job->forking == process)
-        job->forking = NULL;
-    err = do_call(job, process, line, args, issue_ns, &call);
-    free(joined);
-    strace_process_pending_clear(process);
-    return err;
-}
-
-/* A thread called exec: it goes on under the number of its process. */
-static int supersede(struct job *job, struct strace_process *process, uint32_t by)
-{
-    struct strace_process *thread = strace_world_find(job->trace.world, by);
-
-    if (thread == NULL || thread == process)
-        return 0;
-    strace_process_pending_clear(process);
-    strace_process_move(thread, process);
-    process->pending = thread->pending;
-    process->pending_length = thread->pending_length;
-    process->pending_ns = thread->pending_ns;
-    process->pending_time = thread->pending_time;
-    thread->pending = NULL;
-    strace_process_exit(thread);
-    return 0;
-}
-
-static int attach(struct job *job, uint32_t pid)
-{
-    bool known = strace_world_find(job->trace.world, pid) != NULL, forked = job->forking != NULL;
-    struct strace_process *process;
-
-    if (known)
-        return 0;
-    process = new_process(job, pid);
-    if (process == NULL)
-        return -ENOMEM;
-    /* Not made from a parent yet: the parent's return will do it. */
-    process->live = forked;
-    job->attached_pid = forked ? 0 : pid;
-    return 0;
-}
-
-static int take_whole(struct job *job, struct reader *reader, const struct strace_line *line)
-{
-    struct strace_call call = {.latency_ns = TRACE_UNKNOWN_U64};
-    struct strace_process *process;
-
+    /* Without time stamps its place in the order. */
     job->sequence++;
-    if (line->shape == STRACE_BLANK || line->shape == STRACE_SIGNAL) {
-        job->signals += line->shape == STRACE_SIGNAL;
-        return 0;
-    }
-    if (line->shape == STRACE_ATTACHED)
-        return attach(job, line->other_pid);
-    process = process_of(job, reader, line);
-    if (process == NULL)
-        return diag_errno(import_diag(job->trace.import), -ENOMEM, "processes of the strace");
-    take_comm(process, line->comm);
-    switch (line->shape) {
-    case STRACE_CALL:
-        return do_call(job, process, line, line->args, now_ns(job, reader), &call);
-    case STRACE_UNFINISHED:
-        return begin_call(job, reader, process, line);
-    case STRACE_RESUMED:
-        return end_call(job, reader, process, line);
-    case STRACE_SUPERSEDED:
-        return supersede(job, process, line->other_pid);
-    case STRACE_EXIT:
-        if (process->pending != NULL)
-            job->trace.counts.no_result++;
-        if (job->forking == process)
-            job->forking = NULL;
-        strace_process_exit(process);
-        return 0;
-    case STRACE_FOREIGN:
-    case STRACE_BLANK:
-    case STRACE_PARTIAL:
-    case STRACE_SIGNAL:
-    case STRACE_ATTACHED:
-        break;
-    }
-    return 0;
+    job->follow.now_ns = job->any_time ? reader->time_ns : (int64_t)job->sequence;
+    job->follow.file_pid = reader->file_pid;
+    return strace_follow_take(&job->follow, line);
 }
 
-/* ---- lines that are not whole ------------------------------------------------------------------------ */
+/* ---- lines that are not whole ---- */
 
 static void drop_held(struct reader *reader)
 {
@@ -366,7 +99,8 @@ static int hold(struct job *job, struct reader *reader, const char *line, size_t
     if (talk != NULL && memmem(talk, length - (size_t)(talk - line), " attached", 9) != NULL) {
         strace_line_parse(talk, length - (size_t)(talk - line), &said);
         length = (size_t)(talk - line);
-        if (said.shape == STRACE_ATTACHED && (err = attach(job, said.other_pid)) < 0)
+        if (said.shape == STRACE_ATTACHED &&
+            (err = strace_follow_attached(&job->follow, said.other_pid)) < 0)
             return err;
     }
     if (reader->held_length + length + 2 > HELD_BYTES)
@@ -390,7 +124,8 @@ static int bad_held(struct job *job, struct reader *reader)
     int err;
 
     snprintf(start, sizeof(start), "%.40s", reader->held);
-    err = import_bad(job->trace.import, reader->input, 1, "the call '%s' begun %u line%s before never ends", start,
+    err = import_bad(job->trace.import, reader->input, 1,
+                     "the call '%s' begun %u line%s before never ends", start,
                      reader->held_lines, reader->held_lines == 1 ? "" : "s");
     drop_held(reader);
     return err;
@@ -403,7 +138,8 @@ static int take_line(struct job *job, struct reader *reader, const char *text, s
     int err;
 
     job->lines++;
-    if (reader->held != NULL && (parsed->shape == STRACE_FOREIGN || parsed->shape == STRACE_BLANK) &&
+    if (reader->held != NULL &&
+        (parsed->shape == STRACE_FOREIGN || parsed->shape == STRACE_BLANK) &&
         reader->held_lines < HELD_LINES) {
         err = hold(job, reader, text, length);
         if (err == -E2BIG)
@@ -423,11 +159,12 @@ static int take_line(struct job *job, struct reader *reader, const char *text, s
     if (parsed->shape == STRACE_PARTIAL)
         return hold(job, reader, text, length);
     if (parsed->shape == STRACE_FOREIGN)
-        return import_bad(job->trace.import, reader->input, 1, "expected a line of strace, 'name(arguments) = result'");
+        return import_bad(job->trace.import, reader->input, 1,
+                          "expected a line of strace, 'name(arguments) = result'");
     return take_whole(job, reader, parsed);
 }
 
-/* ---- inputs ---------------------------------------------------------------------------------------------- */
+/* ---- inputs ---- */
 
 static int next_line(struct reader *reader)
 {
@@ -453,13 +190,12 @@ static int64_t head_ns(const struct reader *reader)
     const struct strace_line *line = &reader->parsed;
 
     switch (line->clock) {
-    case STRACE_UNIX_TIME:
-        return line->time_ns;
+    case STRACE_UNIX_TIME: return line->time_ns;
     case STRACE_DAY_TIME:
-        return reader->day_ns + line->time_ns + (line->time_ns + HALF_DAY_NS < reader->last_day_ns ? DAY_NS : 0);
+        return reader->day_ns + line->time_ns +
+               (line->time_ns + HALF_DAY_NS < reader->last_day_ns ? DAY_NS : 0);
     case STRACE_STEP_TIME:
-    case STRACE_NO_TIME:
-        break;
+    case STRACE_NO_TIME: break;
     }
     return reader->time_ns;
 }
@@ -533,7 +269,7 @@ static uint32_t pid_of_name(const char *name)
     return *end == '\0' && errno == 0 && pid <= 4194304 ? (uint32_t)pid : 0;
 }
 
-/* ---- the report ------------------------------------------------------------------------------------------- */
+/* ---- the report ---- */
 
 static void skip(struct job *job, const char *kind, uint64_t count)
 {
@@ -547,26 +283,38 @@ static void note_unknowable(struct job *job)
     struct import *import = job->trace.import;
 
     if (counts->uring > 0)
-        import_note(import, "%llu io_uring requests cannot be reconstructed: strace shows how many were handed over, "
-                            "not what they were; capture --recorder bpf sees them",
+        import_note(import,
+                    "%llu io_uring requests cannot be reconstructed: strace shows how many "
+                    "were handed over, "
+                    "not what they were; capture --recorder bpf sees them",
                     (unsigned long long)counts->uring);
     if (counts->uring_polled > 0)
-        import_note(import, "%llu io_uring rings are polled by the kernel (SQPOLL): what they carried is not in a strace",
+        import_note(import,
+                    "%llu io_uring rings are polled by the kernel (SQPOLL): what they carried "
+                    "is not in a strace",
                     (unsigned long long)counts->uring_polled);
     if (counts->mappings > 0)
-        import_note(import, "%llu mappings of files: what was read and written through them is not in a strace",
-                    (unsigned long long)counts->mappings);
+        import_note(
+            import,
+            "%llu mappings of files: what was read and written through them is not in a strace",
+            (unsigned long long)counts->mappings);
     if (counts->unknown_position > 0)
-        import_note(import, "%llu reads or writes at a file position that cannot be known: their descriptor was opened "
-                            "or moved outside the trace; they have no offset",
+        import_note(import,
+                    "%llu reads or writes at a file position that cannot be known: their "
+                    "descriptor was opened "
+                    "or moved outside the trace; they have no offset",
                     (unsigned long long)counts->unknown_position);
     if (counts->cut_iocbs > 0)
-        import_note(import, "%llu entries of io_submit were left out by strace (strace -v shows them all)",
-                    (unsigned long long)counts->cut_iocbs);
-    if (job->resumed_alone > 0)
-        import_note(import, "%llu calls end here that began before the trace", (unsigned long long)job->resumed_alone);
+        import_note(
+            import,
+            "%llu entries of io_submit were left out by strace (strace -v shows them all)",
+            (unsigned long long)counts->cut_iocbs);
+    if (job->follow.resumed_alone > 0)
+        import_note(import, "%llu calls end here that began before the trace",
+                    (unsigned long long)job->follow.resumed_alone);
     if (!job->any_time)
-        import_note(import, "no time stamps (strace -ttt adds them): the order is kept, 1 ns apart");
+        import_note(import,
+                    "no time stamps (strace -ttt adds them): the order is kept, 1 ns apart");
 }
 
 static int report(struct job *job)
@@ -584,7 +332,7 @@ static int report(struct job *job)
     skip(job, "call that never returned", counts->no_result);
     skip(job, "aio event without its request", counts->aio_unmatched);
     skip(job, "io_uring request", counts->uring);
-    skip(job, "signal", job->signals);
+    skip(job, "signal", job->follow.signals);
     note_unknowable(job);
     if (counts->mappings > 0)
         err = import_cannot_tell(import, "mmap");
@@ -592,7 +340,7 @@ static int report(struct job *job)
         err = import_cannot_tell(import, "io_uring");
     if (err == 0 && counts->unknown_position > 0)
         err = import_cannot_tell(import, "offset");
-    if (err == 0 && !job->any_duration)
+    if (err == 0 && !job->follow.any_duration)
         err = import_cannot_tell(import, "latency");
     if (err == 0 && !job->any_time)
         err = import_cannot_tell(import, "time");
@@ -615,11 +363,13 @@ static void count_pending(void *context, struct strace_process *process)
 
 static int run(struct input **inputs, size_t count, struct import *import, const void *conf)
 {
-    struct job job = {.trace.import = import, .trace.all_fds = import_options(import)->all_fds,
+    struct job job = {.trace.import = import,
+                      .trace.all_fds = import_options(import)->all_fds,
                       .reader_count = count};
     int err = -ENOMEM;
 
     (void)conf;
+    job.follow.trace = &job.trace;
     job.readers = calloc(count, sizeof(*job.readers));
     if (job.readers == NULL)
         return -ENOMEM;
@@ -661,24 +411,34 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
         if (newline == NULL && !at_end)
             break;
         strace_line_parse(at, (size_t)((newline ? newline : end) - at), &line);
-        if (line.shape == STRACE_CALL || line.shape == STRACE_UNFINISHED || line.shape == STRACE_RESUMED)
+        if (line.shape == STRACE_CALL || line.shape == STRACE_UNFINISHED ||
+            line.shape == STRACE_RESUMED)
             calls++;
         else if (line.shape == STRACE_FOREIGN)
             others++;
         at = newline ? newline + 1 : end;
     }
-    return calls == 0 ? IMPORT_NO : others == 0 ? IMPORT_SURE : calls > others ? IMPORT_LIKELY : IMPORT_NO;
+    return calls == 0       ? IMPORT_NO
+           : others == 0    ? IMPORT_SURE
+           : calls > others ? IMPORT_LIKELY
+                            : IMPORT_NO;
 }
 
 const struct importer importer_strace = {
     .name = "strace",
     .summary = "strace's text, with or without -f, -t, -tt, -ttt, -r, -T, -y, -ff",
-    .help = "Best recorded with strace -f -ttt -T -y. File positions are followed through open, lseek, dup, fork and "
-            "CLONE_FILES, so that read and write have offsets; a descriptor opened before the trace began has an "
-            "unknown position until it is moved. Sizes are the calls' arguments and results, never the printed "
-            "strings. libaio requests are put together from io_submit and io_getevents. Only regular files and block "
-            "devices are kept, as far as the opening or -y tells; --all-fds keeps the rest. io_uring requests and "
-            "mapped I/O are not in a strace and are counted as such. Several files of -ff are merged by time.",
+    .help = "Best recorded with strace -f -ttt -T -y. File positions are followed through "
+            "open, lseek, dup, fork and "
+            "CLONE_FILES, so that read and write have offsets; a descriptor opened before the "
+            "trace began has an "
+            "unknown position until it is moved. Sizes are the calls' arguments and results, "
+            "never the printed "
+            "strings. libaio requests are put together from io_submit and io_getevents. Only "
+            "regular files and block "
+            "devices are kept, as far as the opening or -y tells; --all-fds keeps the rest. "
+            "io_uring requests and "
+            "mapped I/O are not in a strace and are counted as such. Several files of -ff are "
+            "merged by time.",
     .flags = IMPORTER_JOINS,
     .sniff = sniff,
     .run = run,

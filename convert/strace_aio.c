@@ -29,7 +29,8 @@ void strace_aio_free(struct strace_aio *aio)
 }
 
 /* A field under its present or its older name. */
-static bool iocb_field(struct strace_slice iocb, const char *name, const char *older, struct strace_slice *ret)
+static bool iocb_field(struct strace_slice iocb, const char *name, const char *older,
+                       struct strace_slice *ret)
 {
     return strace_field(iocb, name, ret) || strace_field(iocb, older, ret);
 }
@@ -41,9 +42,12 @@ static unsigned int iocb_kind(struct strace_slice iocb, bool *ret_vectored)
         unsigned int kind;
         bool vectored;
     } kinds[] = {
-        {"IOCB_CMD_PREAD", "pread", TRACE_READ, false},     {"IOCB_CMD_PWRITE", "pwrite", TRACE_WRITE, false},
-        {"IOCB_CMD_PREADV", "preadv", TRACE_READ, true},    {"IOCB_CMD_PWRITEV", "pwritev", TRACE_WRITE, true},
-        {"IOCB_CMD_FSYNC", "fsync", TRACE_FSYNC, false},    {"IOCB_CMD_FDSYNC", "fdsync", TRACE_FDATASYNC, false},
+        {"IOCB_CMD_PREAD", "pread", TRACE_READ, false},
+        {"IOCB_CMD_PWRITE", "pwrite", TRACE_WRITE, false},
+        {"IOCB_CMD_PREADV", "preadv", TRACE_READ, true},
+        {"IOCB_CMD_PWRITEV", "pwritev", TRACE_WRITE, true},
+        {"IOCB_CMD_FSYNC", "fsync", TRACE_FSYNC, false},
+        {"IOCB_CMD_FDSYNC", "fdsync", TRACE_FDATASYNC, false},
     };
     struct strace_slice code;
 
@@ -72,7 +76,8 @@ static uint64_t vector_bytes(struct strace_slice list)
 }
 
 /* One iocb as an op that waits for its event. */
-static int submit_one(struct strace_trace *trace, struct strace_call *call, struct strace_slice iocb)
+static int submit_one(struct strace_trace *trace, struct strace_call *call,
+                      struct strace_slice iocb)
 {
     struct strace_call each = *call;
     struct inflight_key key = {call->process->group, 0, 0};
@@ -104,11 +109,13 @@ static int submit_one(struct strace_trace *trace, struct strace_call *call, stru
     op.result = TRACE_UNKNOWN_I64;
     op.submit_ns = call->latency_ns;
     op.batch = trace->batches;
-    if (iocb_field(iocb, "aio_offset", "offset", &value) && strace_unsigned(value, &number) && kind <= TRACE_WRITE)
+    if (iocb_field(iocb, "aio_offset", "offset", &value) && strace_unsigned(value, &number) &&
+        kind <= TRACE_WRITE)
         op.offset = number;
     if (vectored && iocb_field(iocb, "aio_buf", "iovec", &value))
         op.length = vector_bytes(value);
-    else if (iocb_field(iocb, "aio_nbytes", "nbytes", &value) && strace_unsigned(value, &number))
+    else if (iocb_field(iocb, "aio_nbytes", "nbytes", &value) &&
+             strace_unsigned(value, &number))
         op.length = number;
     if (iocb_field(iocb, "aio_data", "data", &value) && strace_unsigned(value, &number))
         key.sector = number;
@@ -153,7 +160,8 @@ static int take_events(struct strace_trace *trace, struct strace_call *call)
     struct strace_slice events[IOCBS_MAX], value;
     size_t count;
 
-    if (!call->has_result || call->result <= 0 || call->arg_count < 4 || trace->aio->inflight == NULL)
+    if (!call->has_result || call->result <= 0 || call->arg_count < 4 ||
+        trace->aio->inflight == NULL)
         return 1;
     count = strace_list_split(call->args[3], events, IOCBS_MAX);
     for (size_t i = 0; i < count && i < IOCBS_MAX; i++) {
@@ -188,7 +196,8 @@ int strace_aio_finish(struct strace_trace *trace)
     struct trace_op op;
     int err = 0;
 
-    while (err == 0 && trace->aio->inflight != NULL && inflight_take_any(trace->aio->inflight, &op))
+    while (err == 0 && trace->aio->inflight != NULL &&
+           inflight_take_any(trace->aio->inflight, &op))
         err = strace_call_emit(trace, &op);
     return err;
 }

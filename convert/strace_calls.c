@@ -8,215 +8,9 @@
 #include <string.h>
 
 #define OPEN_APPEND 0x400u
-#define OPEN_DSYNC  0x1000u
-#define OPEN_DIRECT 0x4000u
-#define OPEN_SYNC   0x101000u
 #define IOVECS_MAX  1024
 
-/* ---- files ---------------------------------------------------------------------------------- */
-
-static uint8_t kind_of_path(const char *path, size_t length)
-{
-    static const char *const chars[] = {"null", "zero", "full",  "random", "urandom", "tty",  "pts/", "ptmx",
-                                        "console", "kmsg", "fuse", "net/",   "stdin",   "stdout", "stderr",
-                                        "input/",  "snd/", "dri/"};
-
-    if (length < 5 || memcmp(path, "/dev/", 5) != 0)
-        return TRACE_FILE_REGULAR;
-    if (length > 9 && (memcmp(path, "/dev/shm/", 9) == 0 || memcmp(path, "/dev/huge", 9) == 0))
-        return TRACE_FILE_REGULAR;
-    for (size_t i = 0; i < sizeof(chars) / sizeof(chars[0]); i++) {
-        size_t size = strlen(chars[i]);
-
-        if (length >= 5 + size && memcmp(path + 5, chars[i], size) == 0)
-            return TRACE_FILE_CHAR;
-    }
-    return TRACE_FILE_BLOCK;
-}
-
-static uint8_t kind_of_shown(struct strace_slice shown)
-{
-    static const char *const sockets[] = {"socket", "TCP", "UDP", "UNIX", "NETLINK", "RAW", "PING"};
-
-    if (shown.length >= 4 && memcmp(shown.at, "pipe", 4) == 0)
-        return TRACE_FILE_PIPE;
-    for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++)
-        if (shown.length >= strlen(sockets[i]) && memcmp(shown.at, sockets[i], strlen(sockets[i])) == 0)
-            return TRACE_FILE_SOCKET;
-    return TRACE_FILE_OTHER;
-}
-
-int strace_open_describe(struct strace_open *open, const struct strace_fd *fd)
-{
-    char path[STRACE_PATH_MAX];
-    int length = strace_unescape(fd->shown, path, sizeof(path));
-
-    if (length <= 0 || memchr(path, '\0', (size_t)length) != NULL)
-        return 0;
-    if (path[0] != '/')
-        open->kind = kind_of_shown(fd->shown);
-    else if (fd->device.length > 0)
-        open->kind = fd->device.at[0] == 'b' ? TRACE_FILE_BLOCK : TRACE_FILE_CHAR;
-    else if (open->kind != TRACE_FILE_DIRECTORY)
-        open->kind = kind_of_path(path, (size_t)length);
-    return strace_open_name(open, path, (size_t)length);
-}
-
-static bool shows_other(const struct strace_open *open, const struct strace_fd *fd)
-{
-    char path[STRACE_PATH_MAX];
-    int length;
-
-    if (fd->shown.length == 0 || open->path == NULL)
-        return false;
-    length = strace_unescape(fd->shown, path, sizeof(path));
-    return length > 0 &&
-           ((size_t)length != open->path_length || memcmp(path, open->path, (size_t)length) != 0);
-}
-
-struct strace_open *strace_call_open(struct strace_trace *trace, struct strace_call *call, size_t arg)
-{
-    struct strace_open *open;
-    struct strace_fd fd;
-
-    (void)trace;
-    if (arg >= call->arg_count || !strace_fd_parse(call->args[arg], &fd) || fd.fd < 0)
-        return NULL;
-    open = arg == 0 && call->open_at_entry ? call->open_at_entry : strace_fd_get(call->process, fd.fd);
-    if (open != NULL && !shows_other(open, &fd)) {
-        if (fd.shown.length > 0 && open->path == NULL && strace_open_describe(open, &fd) < 0)
-            return NULL;
-        return open;
-    }
-    if (fd.fd >= STRACE_FD_MAX)
-        return NULL;
-    open = strace_open_new();
-    if (open == NULL)
-        return NULL;
-    if (strace_open_describe(open, &fd) < 0) {
-        strace_open_unref(open);
-        return NULL;
-    }
-    return strace_fd_set(call->process, fd.fd, open, false) < 0 ? NULL : open;
-}
-
-static bool is_file(const struct strace_open *open)
-{
-    return open->kind == TRACE_FILE_REGULAR || open->kind == TRACE_FILE_BLOCK ||
-           open->kind == TRACE_FILE_DIRECTORY || (open->kind == TRACE_FILE_UNKNOWN && open->seekable);
-}
-
-bool strace_call_wanted(struct strace_trace *trace, const struct strace_open *open)
-{
-    if (trace->all_fds || is_file(open))
-        return true;
-    if (open->kind == TRACE_FILE_UNKNOWN)
-        trace->counts.unknown_files++;
-    else
-        trace->counts.not_files++;
-    return false;
-}
-
-static int touch(struct strace_trace *trace, uint32_t file)
-{
-    if (file >= trace->touched_count) {
-        uint32_t count = file + file / 2 + 64;
-        uint8_t *touched = realloc(trace->touched, count);
-
-        if (touched == NULL)
-            return -ENOMEM;
-        memset(touched + trace->touched_count, 0, count - trace->touched_count);
-        trace->touched = touched;
-        trace->touched_count = count;
-    }
-    trace->touched[file] = 1;
-    return 0;
-}
-
-int strace_call_facts(struct strace_trace *trace, struct strace_open *open)
-{
-    struct trace_file facts = {.size_bytes = TRACE_UNKNOWN_U64, .kind = open->kind,
-                               .ops = TRACE_UNKNOWN_U64, .bytes = TRACE_UNKNOWN_U64,
-                               .max_end = TRACE_UNKNOWN_U64};
-    uint32_t file = open->file;
-    int err;
-
-    if (file == TRACE_NONE_U32)
-        return 0;
-    if (open->kind == TRACE_FILE_REGULAR && (file >= trace->touched_count || !trace->touched[file]) &&
-        open->size_bytes != TRACE_UNKNOWN_U64) {
-        facts.size_bytes = open->size_bytes;
-        err = touch(trace, file);
-        if (err < 0)
-            return err;
-    }
-    return import_file_facts(trace->import, file, &facts);
-}
-
-int strace_call_file(struct strace_trace *trace, struct strace_call *call, struct strace_open *open,
-                     uint32_t *ret_file)
-{
-    char made_up[64];
-    struct strace_fd fd;
-    int err;
-
-    if (open->file == TRACE_NONE_U32) {
-        if (open->path != NULL) {
-            err = import_file(trace->import, open->path, open->path_length, &open->file);
-        } else {
-            if (!strace_fd_parse(call->args[0], &fd))
-                fd.fd = -1;
-            snprintf(made_up, sizeof(made_up), "fd:%d@%u", fd.fd, call->process->group);
-            err = import_file(trace->import, made_up, strlen(made_up), &open->file);
-        }
-        if (err == 0)
-            err = strace_call_facts(trace, open);
-        if (err < 0)
-            return err;
-    }
-    *ret_file = open->file;
-    return 0;
-}
-
-uint32_t strace_open_op_flags(const struct strace_open *open, bool write)
-{
-    uint32_t flags = open->flags & OPEN_DIRECT ? TRACE_F_DIRECT : 0;
-
-    if (write && (open->flags & OPEN_SYNC) == OPEN_SYNC)
-        flags |= TRACE_F_SYNC;
-    else if (write && (open->flags & OPEN_DSYNC))
-        flags |= TRACE_F_DSYNC;
-    return flags;
-}
-
-int strace_call_op(struct strace_trace *trace, struct strace_call *call, unsigned int kind,
-                   struct strace_open *open, struct trace_op *ret_op)
-{
-    int err;
-
-    *ret_op = (struct trace_op)TRACE_OP_INIT;
-    ret_op->kind = (uint8_t)kind;
-    ret_op->api = TRACE_API_SYNC;
-    ret_op->issue_ns = call->issue_ns;
-    ret_op->latency_ns = call->latency_ns;
-    ret_op->completion = call->completion;
-    if (call->has_result)
-        ret_op->result = call->result;
-    err = strace_process_stream(trace->world, call->process, &ret_op->stream);
-    if (err == 0 && open != NULL)
-        err = strace_call_file(trace, call, open, &ret_op->file);
-    return err;
-}
-
-int strace_call_emit(struct strace_trace *trace, const struct trace_op *op)
-{
-    bool changes = op->kind == TRACE_WRITE || op->kind == TRACE_TRUNCATE || op->kind == TRACE_FALLOCATE;
-    int err = changes && op->file != TRACE_NONE_U32 ? touch(trace, op->file) : 0;
-
-    return err < 0 ? err : import_op(trace->import, op);
-}
-
-/* ---- reads and writes ----------------------------------------------------------------------- */
+/* ---- reads and writes ---- */
 
 static uint64_t iovec_bytes(struct strace_slice list)
 {
@@ -243,10 +37,12 @@ struct transfer {
 };
 
 static const struct transfer transfers[] = {
-    {"read", false, false, -1, -1},    {"write", true, false, -1, -1},   {"pread64", false, false, 3, -1},
-    {"pread", false, false, 3, -1},    {"pwrite64", true, false, 3, -1}, {"pwrite", true, false, 3, -1},
-    {"readv", false, true, -1, -1},    {"writev", true, true, -1, -1},   {"preadv", false, true, 3, -1},
-    {"pwritev", true, true, 3, -1},    {"preadv2", false, true, 3, 4},   {"pwritev2", true, true, 3, 4},
+    {"read", false, false, -1, -1},   {"write", true, false, -1, -1},
+    {"pread64", false, false, 3, -1}, {"pread", false, false, 3, -1},
+    {"pwrite64", true, false, 3, -1}, {"pwrite", true, false, 3, -1},
+    {"readv", false, true, -1, -1},   {"writev", true, true, -1, -1},
+    {"preadv", false, true, 3, -1},   {"pwritev", true, true, 3, -1},
+    {"preadv2", false, true, 3, 4},   {"pwritev2", true, true, 3, 4},
 };
 
 static uint32_t rwf_flags(struct strace_slice words)
@@ -254,8 +50,9 @@ static uint32_t rwf_flags(struct strace_slice words)
     static const struct {
         const char *word;
         uint32_t flag;
-    } map[] = {{"RWF_HIPRI", TRACE_F_POLLED}, {"RWF_DSYNC", TRACE_F_DSYNC},   {"RWF_SYNC", TRACE_F_SYNC},
-               {"RWF_NOWAIT", TRACE_F_NOWAIT}, {"RWF_APPEND", TRACE_F_APPEND}, {"RWF_ATOMIC", TRACE_F_ATOMIC}};
+    } map[] = {{"RWF_HIPRI", TRACE_F_POLLED},  {"RWF_DSYNC", TRACE_F_DSYNC},
+               {"RWF_SYNC", TRACE_F_SYNC},     {"RWF_NOWAIT", TRACE_F_NOWAIT},
+               {"RWF_APPEND", TRACE_F_APPEND}, {"RWF_ATOMIC", TRACE_F_ATOMIC}};
     uint32_t flags = 0;
 
     for (size_t i = 0; i < sizeof(map) / sizeof(map[0]); i++)
@@ -265,12 +62,14 @@ static uint32_t rwf_flags(struct strace_slice words)
 }
 
 /* Where a call that uses the file position transfers, and where it leaves the position. */
-static void use_position(struct strace_trace *trace, struct strace_open *open, struct trace_op *op)
+static void use_position(struct strace_trace *trace, struct strace_open *open,
+                         struct trace_op *op)
 {
     op->flags |= TRACE_F_POSITION;
-    if (!is_file(open))
+    if (!strace_open_is_file(open))
         return;
-    if (op->kind == TRACE_WRITE && ((open->flags & OPEN_APPEND) || (op->flags & TRACE_F_APPEND))) {
+    if (op->kind == TRACE_WRITE &&
+        ((open->flags & OPEN_APPEND) || (op->flags & TRACE_F_APPEND))) {
         /* The end of the file is known to the kernel alone. */
         op->flags |= TRACE_F_APPEND;
         if (op->result > 0)
@@ -284,7 +83,8 @@ static void use_position(struct strace_trace *trace, struct strace_open *open, s
         open->position += (uint64_t)op->result;
 }
 
-static int take_transfer(struct strace_trace *trace, struct strace_call *call, const struct transfer *transfer)
+static int take_transfer(struct strace_trace *trace, struct strace_call *call,
+                         const struct transfer *transfer)
 {
     struct strace_open *open = strace_call_open(trace, call, 0);
     int64_t offset = -1;
@@ -307,7 +107,7 @@ static int take_transfer(struct strace_trace *trace, struct strace_call *call, c
         open->seekable = true;
     if (!strace_call_wanted(trace, open))
         return 0;
-    if (call->result < 0 && !is_file(open)) {
+    if (call->result < 0 && !strace_open_is_file(open)) {
         trace->counts.not_files++;
         return 0;
     }
@@ -332,8 +132,7 @@ static int take_transfer(struct strace_trace *trace, struct strace_call *call, c
     return strace_call_emit(trace, &op);
 }
 
-/* ---- what orders or changes data -------------------------------------------------------------- */
-
+/* ---- what orders or changes data ---- */
 
 struct range_call {
     const char *name;
@@ -360,8 +159,9 @@ static unsigned int fallocate_mode(struct strace_slice words)
     static const struct {
         const char *word;
         unsigned int value;
-    } map[] = {{"FALLOC_FL_KEEP_SIZE", 1},      {"FALLOC_FL_PUNCH_HOLE", 2},   {"FALLOC_FL_NO_HIDE_STALE", 4},
-               {"FALLOC_FL_COLLAPSE_RANGE", 8}, {"FALLOC_FL_ZERO_RANGE", 16},  {"FALLOC_FL_INSERT_RANGE", 32},
+    } map[] = {{"FALLOC_FL_KEEP_SIZE", 1},     {"FALLOC_FL_PUNCH_HOLE", 2},
+               {"FALLOC_FL_NO_HIDE_STALE", 4}, {"FALLOC_FL_COLLAPSE_RANGE", 8},
+               {"FALLOC_FL_ZERO_RANGE", 16},   {"FALLOC_FL_INSERT_RANGE", 32},
                {"FALLOC_FL_UNSHARE_RANGE", 64}};
     unsigned int mode = 0;
     uint64_t number;
@@ -372,15 +172,17 @@ static unsigned int fallocate_mode(struct strace_slice words)
     return mode == 0 && strace_unsigned(words, &number) ? (unsigned int)number : mode;
 }
 
-static int take_range(struct strace_trace *trace, struct strace_call *call, const struct range_call *range)
+static int take_range(struct strace_trace *trace, struct strace_call *call,
+                      const struct range_call *range)
 {
     struct strace_open *open = strace_call_open(trace, call, 0);
     struct trace_op op;
     uint64_t value;
     int err;
 
-    if (open == NULL || (strace_contains(call->name, "fadvise") && (call->arg_count < 4 ||
-                         !strace_contains(call->args[3], "WILLNEED")))) {
+    if (open == NULL ||
+        (strace_contains(call->name, "fadvise") &&
+         (call->arg_count < 4 || !strace_contains(call->args[3], "WILLNEED")))) {
         trace->counts.other_calls++;
         return 0;
     }
@@ -426,13 +228,17 @@ static int take_copy(struct strace_trace *trace, struct strace_call *call)
     uint64_t value;
     int err;
 
-    if (in == NULL || out == NULL || !call->has_result || (!is_file(in) && !is_file(out))) {
+    if (in == NULL || out == NULL || !call->has_result ||
+        (!strace_open_is_file(in) && !strace_open_is_file(out))) {
         trace->counts.not_files++;
         return 0;
     }
     /* To or from a pipe or socket only one side is file I/O. */
-    err = strace_call_op(trace, call, is_file(in) && is_file(out) ? TRACE_COPY : is_file(in) ? TRACE_READ : TRACE_WRITE,
-                         is_file(in) ? in : out, &op);
+    err = strace_call_op(trace, call,
+                         strace_open_is_file(in) && strace_open_is_file(out) ? TRACE_COPY
+                         : strace_open_is_file(in)                           ? TRACE_READ
+                                                                             : TRACE_WRITE,
+                         strace_open_is_file(in) ? in : out, &op);
     if (err == 0 && op.kind == TRACE_COPY)
         err = strace_call_file(trace, call, out, &op.file2);
     if (err < 0)
@@ -447,7 +253,8 @@ static int take_copy(struct strace_trace *trace, struct strace_call *call)
         op.offset = value;
     else
         use_position(trace, op.kind == TRACE_WRITE ? out : in, &op);
-    if (op.kind == TRACE_COPY && is_file(out) && out->position != TRACE_UNKNOWN_U64 && op.result > 0 &&
+    if (op.kind == TRACE_COPY && strace_open_is_file(out) &&
+        out->position != TRACE_UNKNOWN_U64 && op.result > 0 &&
         (sendfile || !pointed_number(call->args[3], &value)))
         out->position += (uint64_t)op.result;
     /* Asked for is often "all there is", up to 2^63. */
@@ -463,7 +270,8 @@ static int take_mmap(struct strace_trace *trace, struct strace_call *call)
     uint64_t value;
     int err;
 
-    if (open == NULL || strace_has_word(call->args[3], "MAP_ANONYMOUS") || !call->has_result || !is_file(open)) {
+    if (open == NULL || strace_has_word(call->args[3], "MAP_ANONYMOUS") || !call->has_result ||
+        !strace_open_is_file(open)) {
         trace->counts.other_calls++;
         return 0;
     }
@@ -529,9 +337,11 @@ int strace_call_take(struct strace_trace *trace, struct strace_call *call)
         return take_seek(trace, call);
     if (strace_is(call->name, "mmap") || strace_is(call->name, "mmap2"))
         return take_mmap(trace, call);
-    if (call->arg_count >= 4 && (strace_is(call->name, "sendfile") || strace_is(call->name, "sendfile64")))
+    if (call->arg_count >= 4 &&
+        (strace_is(call->name, "sendfile") || strace_is(call->name, "sendfile64")))
         return take_copy(trace, call);
-    if (call->arg_count >= 5 && (strace_is(call->name, "copy_file_range") || strace_is(call->name, "splice")))
+    if (call->arg_count >= 5 &&
+        (strace_is(call->name, "copy_file_range") || strace_is(call->name, "splice")))
         return take_copy(trace, call);
     if (strace_is(call->name, "sync"))
         return take_sync(trace, call);

@@ -15,11 +15,11 @@ struct strace_counts {
     uint64_t failed_names;     /* opens, unlinks ... that failed */
     uint64_t unknown_position; /* ops kept without an offset */
     uint64_t cut_paths;
-    uint64_t uring;            /* io_uring requests, which a strace does not show */
-    uint64_t uring_polled;     /* io_uring_setup with SQPOLL */
+    uint64_t uring;        /* io_uring requests, which a strace does not show */
+    uint64_t uring_polled; /* io_uring_setup with SQPOLL */
     uint64_t mappings;
-    uint64_t cut_iocbs;        /* io_submit entries hidden behind "..." */
-    uint64_t no_result;        /* calls that never returned */
+    uint64_t cut_iocbs; /* io_submit entries hidden behind "..." */
+    uint64_t no_result; /* calls that never returned */
     uint64_t aio_unmatched;
 };
 
@@ -48,7 +48,8 @@ struct strace_call {
     int64_t issue_ns;
     uint64_t latency_ns; /* TRACE_UNKNOWN_U64 */
     uint8_t completion;  /* enum trace_completion */
-    /* What the first argument was open on when the call was entered; NULL: look now. Borrowed. */
+    /* What the first argument was open on when the call was entered; NULL: look now. Borrowed.
+     */
     struct strace_open *open_at_entry;
     bool done_at_entry;
 };
@@ -56,19 +57,25 @@ struct strace_call {
 /* Carries a call out: ops to the tape, changes to the world. 0 or -errno. */
 int strace_call_take(struct strace_trace *trace, struct strace_call *call) TRACE_MUST_CHECK;
 
-/* ---- shared by the files of calls ---------------------------------------------------------- */
+/* ---- shared by the files of calls ---- */
 
-/* The open file of a descriptor argument. When the trace did not show its opening, or shows another file
- * at the number than was there, one is made; NULL: no descriptor, or no memory. Borrowed. */
-struct strace_open *strace_call_open(struct strace_trace *trace, struct strace_call *call, size_t arg);
+/* The open file of a descriptor argument. When the trace did not show its opening, or shows
+ * another file at the number than was there, one is made; NULL: no descriptor, or no memory.
+ * Borrowed. */
+struct strace_open *strace_call_open(struct strace_trace *trace, struct strace_call *call,
+                                     size_t arg);
+/* A regular file, block device or folder, as far as is known. */
+bool strace_open_is_file(const struct strace_open *open);
 /* True when ops on it belong in the tape; else counted. */
 bool strace_call_wanted(struct strace_trace *trace, const struct strace_open *open);
-/* An op of this call: time, latency, result, stream, api; file from open unless NULL. 0 or -errno. */
+/* An op of this call: time, latency, result, stream, api; file from open unless NULL. 0 or
+ * -errno. */
 int strace_call_op(struct strace_trace *trace, struct strace_call *call, unsigned int kind,
                    struct strace_open *open, struct trace_op *ret_op) TRACE_MUST_CHECK;
-int strace_call_file(struct strace_trace *trace, struct strace_call *call, struct strace_open *open,
-                     uint32_t *ret_file) TRACE_MUST_CHECK;
-/* What a stat showed of an open file goes to the file table, unless the file was written to before. */
+int strace_call_file(struct strace_trace *trace, struct strace_call *call,
+                     struct strace_open *open, uint32_t *ret_file) TRACE_MUST_CHECK;
+/* What a stat showed of an open file goes to the file table, unless the file was written to
+ * before. */
 int strace_call_facts(struct strace_trace *trace, struct strace_open *open) TRACE_MUST_CHECK;
 /* Hands an op on; one that writes settles its file's size. */
 int strace_call_emit(struct strace_trace *trace, const struct trace_op *op) TRACE_MUST_CHECK;
@@ -77,7 +84,8 @@ uint32_t strace_open_op_flags(const struct strace_open *open, bool write);
 /* What a descriptor argument's <...> says of the file. */
 int strace_open_describe(struct strace_open *open, const struct strace_fd *fd) TRACE_MUST_CHECK;
 
-/* Calls that make, close and move descriptors, and change names. 1 when it was one, 0, -errno. */
+/* Calls that make, close and move descriptors, and change names. 1 when it was one, 0, -errno.
+ */
 int strace_names_take(struct strace_trace *trace, struct strace_call *call) TRACE_MUST_CHECK;
 /* io_submit, io_getevents, io_uring_*. As strace_names_take. */
 int strace_aio_take(struct strace_trace *trace, struct strace_call *call) TRACE_MUST_CHECK;

@@ -27,9 +27,10 @@ static bool succeeded(const struct strace_call *call)
     return call->has_result && call->result >= 0;
 }
 
-/* ---- open and close --------------------------------------------------------------------------- */
+/* ---- open and close ---- */
 
-static int emit_open(struct strace_trace *trace, struct strace_call *call, struct strace_open *open)
+static int emit_open(struct strace_trace *trace, struct strace_call *call,
+                     struct strace_open *open)
 {
     struct trace_op op;
     int err;
@@ -37,7 +38,9 @@ static int emit_open(struct strace_trace *trace, struct strace_call *call, struc
     if (open->kind != TRACE_FILE_REGULAR && open->kind != TRACE_FILE_BLOCK)
         return 0;
     err = strace_call_op(trace, call,
-                         (open->flags & (OPEN_CREAT | OPEN_EXCL)) == (OPEN_CREAT | OPEN_EXCL) ? TRACE_CREATE : TRACE_OPEN,
+                         (open->flags & (OPEN_CREAT | OPEN_EXCL)) == (OPEN_CREAT | OPEN_EXCL)
+                             ? TRACE_CREATE
+                             : TRACE_OPEN,
                          open, &op);
     if (err < 0)
         return err;
@@ -45,8 +48,8 @@ static int emit_open(struct strace_trace *trace, struct strace_call *call, struc
     return strace_call_emit(trace, &op);
 }
 
-static int take_open(struct strace_trace *trace, struct strace_call *call, int dir_arg, int path_arg,
-                     struct strace_slice flags)
+static int take_open(struct strace_trace *trace, struct strace_call *call, int dir_arg,
+                     int path_arg, struct strace_slice flags)
 {
     char path[STRACE_PATH_MAX];
     struct strace_open *open;
@@ -66,8 +69,8 @@ static int take_open(struct strace_trace *trace, struct strace_call *call, int d
         open->kind = TRACE_FILE_DIRECTORY;
     if (strace_fd_parse(call->result_text, &fd) && fd.shown.length > 0) {
         err = strace_open_describe(open, &fd);
-    } else if ((length = strace_path(call->process, arg_of(call, dir_arg), arg_of(call, path_arg), path,
-                                     sizeof(path))) > 0) {
+    } else if ((length = strace_path(call->process, arg_of(call, dir_arg),
+                                     arg_of(call, path_arg), path, sizeof(path))) > 0) {
         struct strace_fd made = {.shown = {path, (size_t)length}};
 
         if (path[0] == '/') {
@@ -87,8 +90,8 @@ static int take_open(struct strace_trace *trace, struct strace_call *call, int d
         return err;
     }
     strace_open_ref(open);
-    err = strace_fd_set(call->process, (int)(call->result < INT32_MAX ? call->result : -1), open,
-                        (open->flags & OPEN_CLOEXEC) != 0);
+    err = strace_fd_set(call->process, (int)(call->result < INT32_MAX ? call->result : -1),
+                        open, (open->flags & OPEN_CLOEXEC) != 0);
     if (err == 0)
         err = emit_open(trace, call, open);
     strace_open_unref(open);
@@ -105,7 +108,8 @@ static int take_close(struct strace_trace *trace, struct strace_call *call)
     if (open == NULL || !strace_fd_parse(call->args[0], &fd))
         return 0;
     /* A copy (dup, fork) keeps the file open: only the last one closes it. */
-    if (open->refs == 1 && open->file != TRACE_NONE_U32 && (open->kind == TRACE_FILE_REGULAR || open->kind == TRACE_FILE_BLOCK) &&
+    if (open->refs == 1 && open->file != TRACE_NONE_U32 &&
+        (open->kind == TRACE_FILE_REGULAR || open->kind == TRACE_FILE_BLOCK) &&
         (!call->has_result || call->result >= 0)) {
         err = strace_call_op(trace, call, TRACE_CLOSE, open, &op);
         if (err == 0)
@@ -139,8 +143,8 @@ static int copy_fd(struct strace_trace *trace, struct strace_call *call, bool cl
 
     if (open == NULL || !succeeded(call))
         return 0;
-    err = strace_fd_set(call->process, (int)(call->result < INT32_MAX ? call->result : -1), strace_open_ref(open),
-                        cloexec);
+    err = strace_fd_set(call->process, (int)(call->result < INT32_MAX ? call->result : -1),
+                        strace_open_ref(open), cloexec);
     return err < 0 ? err : 1;
 }
 
@@ -170,13 +174,17 @@ static int take_other_fd(struct strace_call *call)
         const char *name;
         uint8_t kind;
     } makers[] = {
-        {"socket", TRACE_FILE_SOCKET},      {"accept", TRACE_FILE_SOCKET},        {"accept4", TRACE_FILE_SOCKET},
-        {"epoll_create", TRACE_FILE_OTHER}, {"epoll_create1", TRACE_FILE_OTHER},  {"eventfd", TRACE_FILE_OTHER},
-        {"eventfd2", TRACE_FILE_OTHER},     {"timerfd_create", TRACE_FILE_OTHER}, {"signalfd", TRACE_FILE_OTHER},
-        {"signalfd4", TRACE_FILE_OTHER},    {"inotify_init", TRACE_FILE_OTHER},   {"inotify_init1", TRACE_FILE_OTHER},
-        {"memfd_create", TRACE_FILE_OTHER}, {"pidfd_open", TRACE_FILE_OTHER},     {"userfaultfd", TRACE_FILE_OTHER},
-        {"io_uring_setup", TRACE_FILE_OTHER}, {"perf_event_open", TRACE_FILE_OTHER}, {"bpf", TRACE_FILE_OTHER},
-        {"fanotify_init", TRACE_FILE_OTHER}, {"pidfd_getfd", TRACE_FILE_UNKNOWN},  {"mq_open", TRACE_FILE_OTHER},
+        {"socket", TRACE_FILE_SOCKET},         {"accept", TRACE_FILE_SOCKET},
+        {"accept4", TRACE_FILE_SOCKET},        {"epoll_create", TRACE_FILE_OTHER},
+        {"epoll_create1", TRACE_FILE_OTHER},   {"eventfd", TRACE_FILE_OTHER},
+        {"eventfd2", TRACE_FILE_OTHER},        {"timerfd_create", TRACE_FILE_OTHER},
+        {"signalfd", TRACE_FILE_OTHER},        {"signalfd4", TRACE_FILE_OTHER},
+        {"inotify_init", TRACE_FILE_OTHER},    {"inotify_init1", TRACE_FILE_OTHER},
+        {"memfd_create", TRACE_FILE_OTHER},    {"pidfd_open", TRACE_FILE_OTHER},
+        {"userfaultfd", TRACE_FILE_OTHER},     {"io_uring_setup", TRACE_FILE_OTHER},
+        {"perf_event_open", TRACE_FILE_OTHER}, {"bpf", TRACE_FILE_OTHER},
+        {"fanotify_init", TRACE_FILE_OTHER},   {"pidfd_getfd", TRACE_FILE_UNKNOWN},
+        {"mq_open", TRACE_FILE_OTHER},
     };
 
     for (size_t i = 0; i < sizeof(makers) / sizeof(makers[0]); i++) {
@@ -188,7 +196,8 @@ static int take_other_fd(struct strace_call *call)
         if (!succeeded(call) || (open = strace_open_new()) == NULL)
             return 0;
         open->kind = makers[i].kind;
-        err = strace_fd_set(call->process, (int)(call->result < INT32_MAX ? call->result : -1), open,
+        err = strace_fd_set(call->process, (int)(call->result < INT32_MAX ? call->result : -1),
+                            open,
                             strace_contains(arg_of(call, 0), "CLOEXEC") ||
                                 strace_contains(arg_of(call, 1), "CLOEXEC") ||
                                 strace_contains(arg_of(call, 2), "CLOEXEC"));
@@ -214,12 +223,13 @@ static int take_fd_pair(struct strace_call *call, int arg, uint8_t kind)
         open->kind = kind;
         if (!strace_fd_parse(ends[i], &fd))
             fd.fd = -1;
-        err = strace_fd_set(call->process, fd.fd, open, strace_contains(arg_of(call, 1), "CLOEXEC"));
+        err = strace_fd_set(call->process, fd.fd, open,
+                            strace_contains(arg_of(call, 1), "CLOEXEC"));
     }
     return err;
 }
 
-/* ---- processes ----------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 static int take_fork(struct strace_trace *trace, struct strace_call *call)
 {
@@ -251,7 +261,8 @@ static int take_exec(struct strace_trace *trace, struct strace_call *call)
     if (!succeeded(call))
         return 0;
     err = strace_process_exec(call->process);
-    length = strace_path(call->process, no_dir, arg_of(call, strace_is(call->name, "execveat") ? 1 : 0), path,
+    length = strace_path(call->process, no_dir,
+                         arg_of(call, strace_is(call->name, "execveat") ? 1 : 0), path,
                          sizeof(path));
     if (err < 0 || length <= 0)
         return err;
@@ -259,8 +270,9 @@ static int take_exec(struct strace_trace *trace, struct strace_call *call)
         ;
     memset(call->process->comm, 0, sizeof(call->process->comm));
     memcpy(call->process->comm, path + at,
-           (size_t)(length - at) < sizeof(call->process->comm) - 1 ? (size_t)(length - at)
-                                                                   : sizeof(call->process->comm) - 1);
+           (size_t)(length - at) < sizeof(call->process->comm) - 1
+               ? (size_t)(length - at)
+               : sizeof(call->process->comm) - 1);
     return 0;
 }
 
@@ -293,7 +305,7 @@ static int take_chdir(struct strace_trace *trace, struct strace_call *call)
     return 0;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------ */
+/* ---- names ---- */
 
 struct name_call {
     const char *name;
@@ -319,12 +331,13 @@ static const struct name_call name_calls[] = {
     {"truncate64", TRACE_TRUNCATE, NO_ARG, 0, NO_ARG, NO_ARG, 1, NO_ARG},
 };
 
-static int name_file(struct strace_trace *trace, struct strace_call *call, int dir, int path_arg, bool raw,
-                     uint32_t *ret_file)
+static int name_file(struct strace_trace *trace, struct strace_call *call, int dir,
+                     int path_arg, bool raw, uint32_t *ret_file)
 {
     char path[STRACE_PATH_MAX];
     int length = raw ? strace_unquote(arg_of(call, path_arg), path, sizeof(path))
-                     : strace_path(call->process, arg_of(call, dir), arg_of(call, path_arg), path, sizeof(path));
+                     : strace_path(call->process, arg_of(call, dir), arg_of(call, path_arg),
+                                   path, sizeof(path));
 
     if (length <= 0 || memchr(path, '\0', (size_t)length) != NULL)
         return -1;
@@ -335,8 +348,10 @@ static int name_file(struct strace_trace *trace, struct strace_call *call, int d
 static int rename_open(struct strace_call *call, const struct name_call *name)
 {
     char from[STRACE_PATH_MAX], to[STRACE_PATH_MAX];
-    int from_length = strace_path(call->process, arg_of(call, name->dir), arg_of(call, name->path), from, sizeof(from));
-    int to_length = strace_path(call->process, arg_of(call, name->dir2), arg_of(call, name->path2), to, sizeof(to));
+    int from_length = strace_path(call->process, arg_of(call, name->dir),
+                                  arg_of(call, name->path), from, sizeof(from));
+    int to_length = strace_path(call->process, arg_of(call, name->dir2),
+                                arg_of(call, name->path2), to, sizeof(to));
     int err = 0;
 
     if (from_length <= 0 || to_length <= 0)
@@ -351,7 +366,8 @@ static int rename_open(struct strace_call *call, const struct name_call *name)
     return err;
 }
 
-static int take_name(struct strace_trace *trace, struct strace_call *call, const struct name_call *name)
+static int take_name(struct strace_trace *trace, struct strace_call *call,
+                     const struct name_call *name)
 {
     struct trace_op op;
     uint64_t value;
@@ -385,7 +401,7 @@ static int take_name(struct strace_trace *trace, struct strace_call *call, const
     return err < 0 ? err : 1;
 }
 
-/* ---- stat: what a file is and how large it was ---------------------------------------------------- */
+/* ---- stat: what a file is and how large it was ---- */
 
 static int take_stat(struct strace_trace *trace, struct strace_call *call)
 {
@@ -406,7 +422,8 @@ static int take_stat(struct strace_trace *trace, struct strace_call *call)
                  : strace_has_word(mode, "S_IFSOCK") ? TRACE_FILE_SOCKET
                                                      : open->kind;
     if (open->kind != TRACE_FILE_REGULAR || open->size_bytes != TRACE_UNKNOWN_U64 ||
-        !strace_field(list, statx ? "stx_size" : "st_size", &size) || !strace_unsigned(size, &bytes))
+        !strace_field(list, statx ? "stx_size" : "st_size", &size) ||
+        !strace_unsigned(size, &bytes))
         return 0;
     open->size_bytes = bytes;
     return strace_call_facts(trace, open);
@@ -451,11 +468,13 @@ static int take_process(struct strace_trace *trace, struct strace_call *call)
 {
     struct strace_slice name = call->name;
 
-    if (strace_is(name, "fork") || strace_is(name, "vfork") || strace_is(name, "clone") || strace_is(name, "clone3"))
+    if (strace_is(name, "fork") || strace_is(name, "vfork") || strace_is(name, "clone") ||
+        strace_is(name, "clone3"))
         return take_fork(trace, call);
     if (strace_is(name, "execve") || strace_is(name, "execveat"))
         return take_exec(trace, call);
-    if (strace_is(name, "unshare") && succeeded(call) && strace_has_word(arg_of(call, 0), "CLONE_FILES"))
+    if (strace_is(name, "unshare") && succeeded(call) &&
+        strace_has_word(arg_of(call, 0), "CLONE_FILES"))
         return strace_process_unshare(call->process);
     if (strace_is(name, "chdir") || strace_is(name, "fchdir"))
         return take_chdir(trace, call);
@@ -489,8 +508,8 @@ int strace_names_take(struct strace_trace *trace, struct strace_call *call)
         return take_fd_pair(call, 0, TRACE_FILE_PIPE);
     if (strace_is(name, "socketpair"))
         return take_fd_pair(call, 3, TRACE_FILE_SOCKET);
-    if (strace_is(name, "fstat") || strace_is(name, "fstat64") || strace_is(name, "newfstatat") ||
-        strace_is(name, "statx"))
+    if (strace_is(name, "fstat") || strace_is(name, "fstat64") ||
+        strace_is(name, "newfstatat") || strace_is(name, "statx"))
         return take_stat(trace, call);
     for (size_t i = 0; i < sizeof(name_calls) / sizeof(name_calls[0]); i++)
         if (strace_is(name, name_calls[i].name))

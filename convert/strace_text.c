@@ -5,12 +5,12 @@
 
 #include "traces/trace.h"
 
-#define PID_DIGITS_MAX   7  /* 4194304 */
-#define EPOCH_DIGITS     10 /* seconds since 1970, from 2001 on */
-#define SECOND_NS        1000000000ll
-#define SECONDS_MAX      8000000000ll /* of a time; durations stay far below */
-#define DURATION_MAX     1000000000ll
-#define DEPTH_MAX        64
+#define PID_DIGITS_MAX 7  /* 4194304 */
+#define EPOCH_DIGITS   10 /* seconds since 1970, from 2001 on */
+#define SECOND_NS      1000000000ll
+#define SECONDS_MAX    8000000000ll /* of a time; durations stay far below */
+#define DURATION_MAX   1000000000ll
+#define DEPTH_MAX      64
 
 static const char *skip_blanks(const char *at, const char *end)
 {
@@ -33,7 +33,7 @@ static const char *digits_end(const char *at, const char *end)
     return at;
 }
 
-/* ---- walking arguments -------------------------------------------------------------------- */
+/* ---- walking arguments ---- */
 
 static const char *string_end(const char *at, const char *end)
 {
@@ -46,8 +46,8 @@ static const char *string_end(const char *at, const char *end)
     return end;
 }
 
-/* After the '<' behind a descriptor, the byte after its '>'. A '>' of the path itself is not followed by
- * what may follow a descriptor. */
+/* After the '<' behind a descriptor, the byte after its '>'. A '>' of the path itself is not
+ * followed by what may follow a descriptor. */
 static const char *shown_end(const char *at, const char *end)
 {
     const char *from = at;
@@ -71,7 +71,8 @@ static const char *shown_end(const char *at, const char *end)
 
 static bool is_word_byte(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           c == '_';
 }
 
 /* One step over an argument list: past a string, a shown path or comment, or one byte. */
@@ -81,8 +82,8 @@ static const char *step(const char *start, const char *at, const char *end)
 
     if (*at == '"')
         return string_end(at, end);
-    if (*at == '<' && at > start && is_word_byte(at[-1]) && at + 1 < end && at[1] != '<' && at[1] != ' ' &&
-        at[1] != '=')
+    if (*at == '<' && at > start && is_word_byte(at[-1]) && at + 1 < end && at[1] != '<' &&
+        at[1] != ' ' && at[1] != '=')
         return shown_end(at, end);
     if (*at == '/' && at + 1 < end && at[1] == '*') {
         close = memmem(at, (size_t)(end - at), "*/", 2);
@@ -116,7 +117,8 @@ const char *strace_args_end(const char *at, const char *end)
         }
         at = step(start, at, end);
     }
-    /* Brackets that do not match (a program wrote into the line): the last one that could be it. */
+    /* Brackets that do not match (a program wrote into the line): the last one that could be
+     * it. */
     for (at = start; at < end; at++)
         if (*at == ')' && result_at(at, end) != NULL)
             last = at;
@@ -182,7 +184,8 @@ bool strace_field(struct strace_slice list, const char *name, struct strace_slic
     for (size_t i = 0; i < count && i < 32; i++) {
         if (fields[i].length > length && memcmp(fields[i].at, name, length) == 0 &&
             fields[i].at[length] == '=') {
-            *ret_value = (struct strace_slice){fields[i].at + length + 1, fields[i].length - length - 1};
+            *ret_value =
+                (struct strace_slice){fields[i].at + length + 1, fields[i].length - length - 1};
             return true;
         }
     }
@@ -191,7 +194,8 @@ bool strace_field(struct strace_slice list, const char *name, struct strace_slic
 
 bool strace_is(struct strace_slice slice, const char *text)
 {
-    return slice.length > 0 && slice.length == strlen(text) && memcmp(slice.at, text, slice.length) == 0;
+    return slice.length > 0 && slice.length == strlen(text) &&
+           memcmp(slice.at, text, slice.length) == 0;
 }
 
 bool strace_contains(struct strace_slice slice, const char *text)
@@ -216,7 +220,7 @@ bool strace_has_word(struct strace_slice slice, const char *text)
     return false;
 }
 
-/* ---- the line ----------------------------------------------------------------------------- */
+/* ---- the line ---- */
 
 /* HH:MM:SS, with a fraction. Returns the byte after it or NULL. */
 static const char *take_day_time(const char *at, const char *end, int64_t *ret_ns)
@@ -236,7 +240,8 @@ static const char *take_day_time(const char *at, const char *end, int64_t *ret_n
 }
 
 /* ".123456" in ns; *ret_grid is what its last digit is worth. */
-static const char *take_fraction(const char *at, const char *end, int64_t *ret_ns, uint64_t *ret_grid)
+static const char *take_fraction(const char *at, const char *end, int64_t *ret_ns,
+                                 uint64_t *ret_grid)
 {
     int64_t unit = SECOND_NS, value = 0;
 
@@ -379,11 +384,13 @@ static const char *take_duration(const char *at, const char *end, uint64_t *ret_
 }
 
 /* at: the first byte of the arguments. */
-static void finish_call(const char *at, const char *end, struct strace_line *line, enum strace_shape whole)
+static void finish_call(const char *at, const char *end, struct strace_line *line,
+                        enum strace_shape whole)
 {
     const char *close, *result, *cut = NULL;
 
-    for (const char *p = at; (p = memmem(p, (size_t)(end - p), " <unfinished ...", 16)) != NULL; p++)
+    for (const char *p = at; (p = memmem(p, (size_t)(end - p), " <unfinished ...", 16)) != NULL;
+         p++)
         cut = p;
     if (cut == NULL && starts(at, end, "<unfinished ..."))
         cut = at;
@@ -446,8 +453,9 @@ static void parse_resumed(const char *at, const char *end, struct strace_line *l
 
 static bool is_talk(const char *at, const char *end)
 {
-    return starts(at, end, "strace: ") || starts(at, end, "Process ") || starts(at, end, "[ Process PID=") ||
-           starts(at, end, "> ") || starts(at, end, "| ") || starts(at, end, "% time");
+    return starts(at, end, "strace: ") || starts(at, end, "Process ") ||
+           starts(at, end, "[ Process PID=") || starts(at, end, "> ") ||
+           starts(at, end, "| ") || starts(at, end, "% time");
 }
 
 void strace_line_parse(const char *text, size_t length, struct strace_line *ret)

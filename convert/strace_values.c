@@ -83,12 +83,14 @@ bool strace_fd_parse(struct strace_slice slice, struct strace_fd *ret)
     if (ret->shown.length > 2 && end[-2] == '>') {
         for (inner = end - 3; inner > open && *inner != '<'; inner--)
             ;
-        if (inner > open && (memcmp(inner, "<char", 5) == 0 || memcmp(inner, "<bloc", 5) == 0)) {
+        if (inner > open &&
+            (memcmp(inner, "<char", 5) == 0 || memcmp(inner, "<bloc", 5) == 0)) {
             ret->device = (struct strace_slice){inner + 1, (size_t)(end - 2 - (inner + 1))};
             ret->shown.length = (size_t)(inner - ret->shown.at);
         }
     }
-    if (ret->shown.length > 10 && memcmp(ret->shown.at + ret->shown.length - 10, " (deleted)", 10) == 0) {
+    if (ret->shown.length > 10 &&
+        memcmp(ret->shown.at + ret->shown.length - 10, " (deleted)", 10) == 0) {
         ret->deleted = true;
         ret->shown.length -= 10;
     }
@@ -97,7 +99,9 @@ bool strace_fd_parse(struct strace_slice slice, struct strace_fd *ret)
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+    return c >= '0' && c <= '9'                     ? c - '0'
+           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                    : -1;
 }
 
 /* The byte behind a backslash; *at is on the byte after the backslash and is moved past it. */
@@ -160,11 +164,12 @@ uint32_t strace_open_flags(struct strace_slice slice)
         const char *name;
         uint32_t value;
     } flags[] = {
-        {"O_WRONLY", 1},          {"O_RDWR", 2},          {"O_CREAT", 0x40},     {"O_EXCL", 0x80},
-        {"O_NOCTTY", 0x100},      {"O_TRUNC", 0x200},     {"O_APPEND", 0x400},   {"O_NONBLOCK", 0x800},
-        {"O_DSYNC", 0x1000},      {"O_DIRECT", 0x4000},   {"O_LARGEFILE", 0x8000}, {"O_DIRECTORY", 0x10000},
-        {"O_NOFOLLOW", 0x20000},  {"O_NOATIME", 0x40000}, {"O_CLOEXEC", 0x80000}, {"O_SYNC", 0x101000},
-        {"O_PATH", 0x200000},     {"O_TMPFILE", 0x410000},
+        {"O_WRONLY", 1},         {"O_RDWR", 2},           {"O_CREAT", 0x40},
+        {"O_EXCL", 0x80},        {"O_NOCTTY", 0x100},     {"O_TRUNC", 0x200},
+        {"O_APPEND", 0x400},     {"O_NONBLOCK", 0x800},   {"O_DSYNC", 0x1000},
+        {"O_DIRECT", 0x4000},    {"O_LARGEFILE", 0x8000}, {"O_DIRECTORY", 0x10000},
+        {"O_NOFOLLOW", 0x20000}, {"O_NOATIME", 0x40000},  {"O_CLOEXEC", 0x80000},
+        {"O_SYNC", 0x101000},    {"O_PATH", 0x200000},    {"O_TMPFILE", 0x410000},
     };
     const char *at = slice.at, *end;
     uint32_t value = 0;
@@ -180,7 +185,8 @@ uint32_t strace_open_flags(struct strace_slice slice)
         for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
             if (strace_is(word, flags[i].name))
                 value |= flags[i].value;
-        if (word.length > 0 && word.at[0] >= '0' && word.at[0] <= '9' && strace_unsigned(word, &number))
+        if (word.length > 0 && word.at[0] >= '0' && word.at[0] <= '9' &&
+            strace_unsigned(word, &number))
             value |= (uint32_t)number;
         at = bar ? bar + 1 : end;
     }
@@ -202,7 +208,8 @@ int strace_errno(struct strace_slice after)
     for (int number = 1; number <= ERRNO_MAX && length > 1; number++) {
         const char *name = strerrorname_np(number);
 
-        if (name != NULL && strlen(name) == length && memcmp(name, after.at + from, length) == 0)
+        if (name != NULL && strlen(name) == length &&
+            memcmp(name, after.at + from, length) == 0)
             return -number;
         if (number > 200)
             break;

@@ -29,7 +29,7 @@ int strace_world_new(struct strace_world **ret_world, struct import *import)
     return 0;
 }
 
-/* ---- open files --------------------------------------------------------------------------- */
+/* ---- open files ---- */
 
 struct strace_open *strace_open_new(void)
 {
@@ -72,7 +72,7 @@ int strace_open_name(struct strace_open *open, const char *path, size_t length)
     return 0;
 }
 
-/* ---- descriptor tables --------------------------------------------------------------------- */
+/* ---- descriptor tables ---- */
 
 static struct strace_fds *fds_new(void)
 {
@@ -117,7 +117,8 @@ struct strace_open *strace_fd_get(const struct strace_process *process, int fd)
     return fd >= 0 && fd < process->fds->count ? process->fds->slots[fd].open : NULL;
 }
 
-int strace_fd_set(struct strace_process *process, int fd, struct strace_open *open, bool cloexec)
+int strace_fd_set(struct strace_process *process, int fd, struct strace_open *open,
+                  bool cloexec)
 {
     struct strace_fds *fds = process->fds;
 
@@ -156,7 +157,7 @@ void strace_fd_close(struct strace_process *process, int fd)
     process->fds->slots[fd] = (struct strace_slot){0};
 }
 
-/* ---- processes ------------------------------------------------------------------------------ */
+/* ---- processes ---- */
 
 void strace_process_pending_clear(struct strace_process *process)
 {
@@ -235,7 +236,8 @@ struct strace_process *strace_world_process(struct strace_world *world, uint32_t
     return process;
 }
 
-void strace_world_each(struct strace_world *world, void (*each)(void *context, struct strace_process *process),
+void strace_world_each(struct strace_world *world,
+                       void (*each)(void *context, struct strace_process *process),
                        void *context)
 {
     for (uint32_t i = 0; i < world->size; i++)
@@ -243,8 +245,8 @@ void strace_world_each(struct strace_world *world, void (*each)(void *context, s
             each(context, world->slots[i]);
 }
 
-int strace_process_fork(struct strace_process *parent, struct strace_process *child, bool share_files,
-                        bool thread)
+int strace_process_fork(struct strace_process *parent, struct strace_process *child,
+                        bool share_files, bool thread)
 {
     struct strace_fds *fds;
     char *cwd = parent->cwd ? strdup(parent->cwd) : NULL;
@@ -325,7 +327,8 @@ void strace_process_move(struct strace_process *from, struct strace_process *to)
     to->live = true;
 }
 
-int strace_process_stream(struct strace_world *world, struct strace_process *process, uint32_t *ret_stream)
+int strace_process_stream(struct strace_world *world, struct strace_process *process,
+                          uint32_t *ret_stream)
 {
     int err = 0;
 
@@ -337,7 +340,7 @@ int strace_process_stream(struct strace_world *world, struct strace_process *pro
     return err;
 }
 
-/* ---- paths ---------------------------------------------------------------------------------- */
+/* ---- paths ---- */
 
 size_t strace_path_fold(char *path, size_t length)
 {
@@ -368,8 +371,8 @@ size_t strace_path_fold(char *path, size_t length)
     return out;
 }
 
-int strace_path(const struct strace_process *process, struct strace_slice dir, struct strace_slice path,
-                char *buffer, size_t size)
+int strace_path(const struct strace_process *process, struct strace_slice dir,
+                struct strace_slice path, char *buffer, size_t size)
 {
     const struct strace_open *open;
     struct strace_fd fd;

@@ -22,7 +22,10 @@ static void letters_of(const struct blk_event *event, char *letters)
 
     if (category & BLK_CAT_FLUSH)
         *letters++ = 'F';
-    *letters++ = category & BLK_CAT_DISCARD ? 'D' : category & BLK_CAT_WRITE ? 'W' : event->bytes > 0 ? 'R' : 'N';
+    *letters++ = category & BLK_CAT_DISCARD ? 'D'
+                 : category & BLK_CAT_WRITE ? 'W'
+                 : event->bytes > 0         ? 'R'
+                                            : 'N';
     if (category & BLK_CAT_FUA)
         *letters++ = 'F';
     if (category & BLK_CAT_AHEAD)
@@ -34,7 +37,8 @@ static void letters_of(const struct blk_event *event, char *letters)
     *letters = '\0';
 }
 
-static int write_event(void *context, const struct blk_event *event, const char *comm, bool first_of_pid)
+static int write_event(void *context, const struct blk_event *event, const char *comm,
+                       bool first_of_pid)
 {
     struct state *state = context;
     bool complete = event->act == BLK_ACT_COMPLETE;
@@ -48,10 +52,14 @@ static int write_event(void *context, const struct blk_event *event, const char 
         if ((unsigned char)*at < ' ')
             *at = '?';
     letters_of(event, letters);
-    err = export_printf(state->export, "%3u,%-3u %2u %8u %5llu.%09llu %5u %2s %3s ", event->device >> 20,
-                        event->device & 0xfffff, 0u, ++state->sequence, (unsigned long long)(time_ns / 1000000000),
+    err = export_printf(state->export, "%3u,%-3u %2u %8u %5llu.%09llu %5u %2s %3s ",
+                        event->device >> 20, event->device & 0xfffff, 0u, ++state->sequence,
+                        (unsigned long long)(time_ns / 1000000000),
                         (unsigned long long)(time_ns % 1000000000), event->pid,
-                        complete ? "C" : event->act == BLK_ACT_ISSUE ? "D" : "Q", letters);
+                        complete                      ? "C"
+                        : event->act == BLK_ACT_ISSUE ? "D"
+                                                      : "Q",
+                        letters);
     if (err == 0 && event->bytes > 0)
         err = export_printf(state->export, "%llu + %llu ", (unsigned long long)event->sector,
                             (unsigned long long)(event->bytes >> 9));
@@ -105,7 +113,8 @@ static const struct opt options_table[] = {
 const struct exporter exporter_blkparse = {
     .name = "blkparse",
     .summary = "event lines as blkparse prints them",
-    .help = "As the exporter blktrace, in text: Q, D and C lines with times from the first event, without the "
+    .help = "As the exporter blktrace, in text: Q, D and C lines with times from the first "
+            "event, without the "
             "summaries. Lengths are whole sectors there.",
     .suffixes = ".blkparse",
     .begin = begin,

@@ -36,7 +36,8 @@ static void store_le64(uint8_t *at, uint64_t value)
     store_le32(at + 4, (uint32_t)(value >> 32));
 }
 
-static void header(uint8_t *at, const struct blk_event *event, uint32_t sequence, uint32_t action, uint16_t pdu_bytes)
+static void header(uint8_t *at, const struct blk_event *event, uint32_t sequence,
+                   uint32_t action, uint16_t pdu_bytes)
 {
     bool notice = action & BLK_TC_ACT(BLK_TC_NOTIFY);
 
@@ -72,7 +73,8 @@ static int write_wall(struct state *state, const struct blk_event *event)
     return export_write(state->export, bytes, sizeof(bytes));
 }
 
-static int write_event(void *context, const struct blk_event *event, const char *comm, bool first_of_pid)
+static int write_event(void *context, const struct blk_event *event, const char *comm,
+                       bool first_of_pid)
 {
     struct state *state = context;
     uint32_t category = event->category;
@@ -132,18 +134,24 @@ static void release(void *context)
 
 static const struct opt options_table[] = {
     {"issue", 0, OPT_FLAG, offsetof(struct conf, issue), .def = "1",
-     .help = "write a D (issue) event at the time of each Q, which btt and iowatcher need; issue=0 leaves it out"},
+     .help = "write a D (issue) event at the time of each Q, which btt and iowatcher need; "
+             "issue=0 leaves it out"},
     {0},
 };
 
 const struct exporter exporter_blktrace = {
     .name = "blktrace",
     .summary = "blktrace's binary records (version 7), one CPU's file",
-    .help = "Each read, write, discard and flush becomes a Q, a D at the same time (unless issue=0) and, when its "
-            "latency is known, a C. Kept: time, latency, kind, offset and length in sectors, process id and name, the "
-            "flags fua, preflush, sync, readahead and meta, errors. Not kept, and counted: other ops, bytes below a "
-            "sector, short results, batches, other flags. Files that are no numbered devices get device numbers with "
-            "major 240, which are printed. Name it NAME.blktrace.0 for blkparse -i NAME, btt and btrecord.",
+    .help = "Each read, write, discard and flush becomes a Q, a D at the same time (unless "
+            "issue=0) and, when its "
+            "latency is known, a C. Kept: time, latency, kind, offset and length in sectors, "
+            "process id and name, the "
+            "flags fua, preflush, sync, readahead and meta, errors. Not kept, and counted: "
+            "other ops, bytes below a "
+            "sector, short results, batches, other flags. Files that are no numbered devices "
+            "get device numbers with "
+            "major 240, which are printed. Name it NAME.blktrace.0 for blkparse -i NAME, btt "
+            "and btrecord.",
     .suffixes = ".blktrace.0",
     .begin = begin,
     .ops = ops,

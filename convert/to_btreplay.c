@@ -13,7 +13,8 @@ struct conf {
     uint64_t window_ns, packets;
 };
 
-/* The header in front holds totals that only the end knows: the bunches wait in a temporary file. */
+/* The header in front holds totals that only the end knows: the bunches wait in a temporary
+ * file. */
 struct state {
     FILE *spool;
     uint64_t window_ns, most;
@@ -47,7 +48,8 @@ static int begin(struct export *export, const void *conf, void **ret_state)
     state->window_ns = options->window_ns;
     state->most = options->packets;
     state->file = TRACE_NONE_U32;
-    if ((size_t)snprintf(path, sizeof(path), "%s/iotape-XXXXXX", dir && *dir ? dir : "/tmp") >= sizeof(path))
+    if ((size_t)snprintf(path, sizeof(path), "%s/iotape-XXXXXX", dir && *dir ? dir : "/tmp") >=
+        sizeof(path))
         return -ENAMETOOLONG;
     fd = mkstemp(path);
     if (fd < 0)
@@ -175,17 +177,20 @@ static void release(void *context)
 
 static const struct opt options_table[] = {
     {"window", 0, OPT_TIME, offsetof(struct conf, window_ns), .def = "0", .arg = "TIME",
-     .help = "ops this close to a bunch's first join it and are replayed with it; btrecord uses 10ms"},
-    {"packets", 0, OPT_COUNT, offsetof(struct conf, packets), .def = "512", .min = 1, .max = BTREPLAY_PACKETS_MAX,
-     .arg = "N", .help = "most ops in a bunch"},
+     .help = "ops this close to a bunch's first join it and are replayed with it; btrecord "
+             "uses 10ms"},
+    {"packets", 0, OPT_COUNT, offsetof(struct conf, packets), .def = "512", .min = 1,
+     .max = BTREPLAY_PACKETS_MAX, .arg = "N", .help = "most ops in a bunch"},
     {0},
 };
 
 const struct exporter exporter_btreplay = {
     .name = "btreplay",
     .summary = "bunches for btreplay (name it DEVICE.replay.0)",
-    .help = "One device and one CPU a file. Kept: time in ns (of the bunch's first op), reads and writes with their "
-            "sector and bytes. Not kept, and counted: other ops and devices, latencies, results, streams, flags. "
+    .help = "One device and one CPU a file. Kept: time in ns (of the bunch's first op), reads "
+            "and writes with their "
+            "sector and bytes. Not kept, and counted: other ops and devices, latencies, "
+            "results, streams, flags. "
             "btreplay -d DIR DEVICE replays it.",
     .suffixes = ".replay.0",
     .begin = begin,

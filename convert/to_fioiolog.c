@@ -6,11 +6,11 @@
 
 #include "convert/exporter.h"
 
-#define US_NS         1000
-#define NAME_MAX_FIO  255u /* fio's reader cuts names at 256 */
-#define FIO_LENGTH    UINT32_MAX
+#define US_NS        1000
+#define NAME_MAX_FIO 255u /* fio's reader cuts names at 256 */
+#define FIO_LENGTH   UINT32_MAX
 /* fio takes time 0 as "no time yet" and would drop the gap behind it. */
-#define FIRST_US      1
+#define FIRST_US 1
 
 struct conf {
     uint64_t version;
@@ -38,19 +38,13 @@ static int begin(struct export *export, const void *conf, void **ret_state)
 static const char *action_of(const struct trace_op *op)
 {
     switch (op->kind) {
-    case TRACE_READ:
-        return "read";
-    case TRACE_WRITE:
-        return "write";
-    case TRACE_DISCARD:
-        return "trim";
+    case TRACE_READ: return "read";
+    case TRACE_WRITE: return "write";
+    case TRACE_DISCARD: return "trim";
     case TRACE_FSYNC:
-    case TRACE_FLUSH:
-        return "sync";
-    case TRACE_FDATASYNC:
-        return "datasync";
-    default:
-        return NULL;
+    case TRACE_FLUSH: return "sync";
+    case TRACE_FDATASYNC: return "datasync";
+    default: return NULL;
     }
 }
 
@@ -61,10 +55,13 @@ static const char *unfit_name(const struct trace_file *file)
         return "op without a file";
     if (strlen(file->path) > NAME_MAX_FIO)
         return "op on a file whose name is above 255 bytes";
-    return file->path[0] == '\0' || strpbrk(file->path, " \t\n\r\v\f") ? "op on a file with blanks in its name" : NULL;
+    return file->path[0] == '\0' || strpbrk(file->path, " \t\n\r\v\f")
+               ? "op on a file with blanks in its name"
+               : NULL;
 }
 
-static int open_file(struct state *state, struct export *export, uint32_t file, const char *path, int64_t time_us)
+static int open_file(struct state *state, struct export *export, uint32_t file,
+                     const char *path, int64_t time_us)
 {
     int err;
 
@@ -106,16 +103,19 @@ static void count_lost(struct state *state, struct export *export, const struct 
     if (op->kind == TRACE_FLUSH)
         export_lost_field(export, "flush, written as sync", 1);
     if (op->length > FIO_LENGTH && !state->noted_long) {
-        export_note(export, "some lengths are above 4 GiB: fio reads them modulo 2^32, iotape whole");
+        export_note(export,
+                    "some lengths are above 4 GiB: fio reads them modulo 2^32, iotape whole");
         state->noted_long = true;
     }
 }
 
 static int write_op(struct state *state, struct export *export, const struct trace_op *op)
 {
-    const struct trace_file *file = op->file != TRACE_NONE_U32 ? export_file(export, op->file) : NULL;
+    const struct trace_file *file =
+        op->file != TRACE_NONE_U32 ? export_file(export, op->file) : NULL;
     const char *action = action_of(op), *unfit = unfit_name(file);
-    bool ranged = op->kind == TRACE_READ || op->kind == TRACE_WRITE || op->kind == TRACE_DISCARD;
+    bool ranged =
+        op->kind == TRACE_READ || op->kind == TRACE_WRITE || op->kind == TRACE_DISCARD;
     int64_t time_us = op->issue_ns / US_NS + (op->issue_ns % US_NS >= US_NS / 2) + FIRST_US;
     int err;
 
@@ -134,7 +134,8 @@ static int write_op(struct state *state, struct export *export, const struct tra
     count_lost(state, export, op);
     err = open_file(state, export, op->file, file->path, time_us);
     if (err == 0 && state->version == 2 && time_us - FIRST_US > state->last_us) {
-        err = export_printf(export, "%s wait %lld 0\n", file->path, (long long)(time_us - FIRST_US - state->last_us));
+        err = export_printf(export, "%s wait %lld 0\n", file->path,
+                            (long long)(time_us - FIRST_US - state->last_us));
         state->last_us = time_us - FIRST_US;
     } else if (err == 0 && state->version == 3) {
         err = export_printf(export, "%lld ", (long long)time_us);
@@ -164,7 +165,8 @@ static int end(void *context, struct export *export)
         if (!state->opened[file])
             continue;
         if (state->version == 3)
-            err = export_printf(export, "%lld %s close\n", (long long)state->last_us, export_file(export, file)->path);
+            err = export_printf(export, "%lld %s close\n", (long long)state->last_us,
+                                export_file(export, file)->path);
         else
             err = export_printf(export, "%s close\n", export_file(export, file)->path);
     }
@@ -181,17 +183,22 @@ static void release(void *context)
 }
 
 static const struct opt options_table[] = {
-    {"version", 0, OPT_COUNT, offsetof(struct conf, version), .def = "3", .min = 2, .max = 3, .arg = "N",
-     .help = "3 has times (fio 3.31 and newer), 2 has wait lines, of which fio ignores those below 100 us"},
+    {"version", 0, OPT_COUNT, offsetof(struct conf, version), .def = "3", .min = 2, .max = 3,
+     .arg = "N",
+     .help = "3 has times (fio 3.31 and newer), 2 has wait lines, of which fio ignores those "
+             "below 100 us"},
     {0},
 };
 
 const struct exporter exporter_fioiolog = {
     .name = "fioiolog",
     .summary = "fio's I/O log, version 3, or 2 with version=2",
-    .help = "For fio --read_iolog. Kept: time in microseconds (from 1, which fio needs), file, reads, writes and "
-            "discards with offset and length, fsync, fdatasync and, as sync, device flushes. Not kept, and counted: "
-            "latencies, results, streams, batches, flags, other ops, ops of 0 bytes or without an offset, files whose "
+    .help = "For fio --read_iolog. Kept: time in microseconds (from 1, which fio needs), file, "
+            "reads, writes and "
+            "discards with offset and length, fsync, fdatasync and, as sync, device flushes. "
+            "Not kept, and counted: "
+            "latencies, results, streams, batches, flags, other ops, ops of 0 bytes or without "
+            "an offset, files whose "
             "names have blanks or are above 255 bytes.",
     .suffixes = ".iolog",
     .begin = begin,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A fio job file that imitates a tape statistically: a job a file, with its mix, sizes, range, rate and depth. */
+/* A fio job file that imitates a tape statistically: a job a file, with its mix, sizes, range,
+ * rate and depth. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,12 +8,17 @@
 
 #include "convert/exporter.h"
 
-#define SIZES_MAX  24u
-#define SPLIT_MAX  12u /* sizes of a bssplit */
-#define DEPTH_MAX  65536u
-#define NS_PER_S   1e9
+#define SIZES_MAX 24u
+#define SPLIT_MAX 12u /* sizes of a bssplit */
+#define DEPTH_MAX 65536u
+#define NS_PER_S  1e9
 
-enum direction { DIR_READ, DIR_WRITE, DIR_TRIM, DIR_COUNT };
+enum direction {
+    DIR_READ,
+    DIR_WRITE,
+    DIR_TRIM,
+    DIR_COUNT
+};
 
 struct conf {
     uint64_t jobs;
@@ -57,7 +63,7 @@ static int begin(struct export *export, const void *conf, void **ret_state)
     return 0;
 }
 
-/* ---- counting ------------------------------------------------------------------------------------- */
+/* ---- counting ---- */
 
 static int tally_of(struct state *state, uint32_t file, struct tally **ret_tally)
 {
@@ -84,7 +90,8 @@ static void add_size(struct sizes *sizes, uint64_t bytes)
             sizes->count[i]++;
             return;
         }
-        if (llabs((long long)(sizes->bytes[i] - bytes)) < llabs((long long)(sizes->bytes[nearest] - bytes)))
+        if (llabs((long long)(sizes->bytes[i] - bytes)) <
+            llabs((long long)(sizes->bytes[nearest] - bytes)))
             nearest = i;
     }
     if (sizes->used < SIZES_MAX) {
@@ -175,8 +182,11 @@ static void add_range(struct tally *tally, enum direction direction, const struc
 
 static int add_op(struct state *state, struct export *export, const struct trace_op *op)
 {
-    enum direction direction = op->kind == TRACE_READ ? DIR_READ : op->kind == TRACE_WRITE ? DIR_WRITE : DIR_TRIM;
-    bool sync = op->kind == TRACE_FSYNC || op->kind == TRACE_FDATASYNC || op->kind == TRACE_FLUSH;
+    enum direction direction = op->kind == TRACE_READ    ? DIR_READ
+                               : op->kind == TRACE_WRITE ? DIR_WRITE
+                                                         : DIR_TRIM;
+    bool sync =
+        op->kind == TRACE_FSYNC || op->kind == TRACE_FDATASYNC || op->kind == TRACE_FLUSH;
     bool range = op->kind == TRACE_READ || op->kind == TRACE_WRITE || op->kind == TRACE_DISCARD;
     struct tally *tally;
     int err;
@@ -211,7 +221,7 @@ static int ops(void *state, struct export *export, const struct trace_op *list, 
     return err;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* "4096/60:8192/40": the commonest sizes, whole percents that add up to 100. */
 static int write_split(struct export *export, const struct sizes *all)
@@ -235,7 +245,8 @@ static int write_split(struct export *export, const struct sizes *all)
     for (unsigned int i = 0; i < used; i++)
         total += sizes.count[i];
     for (unsigned int i = used; i-- > 0;) {
-        percents[i] = i == 0 ? left : (unsigned int)((double)sizes.count[i] * 100 / (double)total + 0.5);
+        percents[i] =
+            i == 0 ? left : (unsigned int)((double)sizes.count[i] * 100 / (double)total + 0.5);
         if (percents[i] > left)
             percents[i] = left;
         left -= percents[i];
@@ -243,7 +254,8 @@ static int write_split(struct export *export, const struct sizes *all)
     for (unsigned int i = 0, shown = 0; i < used && err == 0; i++) {
         if (percents[i] == 0)
             continue;
-        err = export_printf(export, "%s%llu/%u", shown++ ? ":" : "", (unsigned long long)sizes.bytes[i], percents[i]);
+        err = export_printf(export, "%s%llu/%u", shown++ ? ":" : "",
+                            (unsigned long long)sizes.bytes[i], percents[i]);
     }
     return err;
 }
@@ -258,7 +270,10 @@ static int write_sizes(struct export *export, const struct tally *tally, bool tr
 
         if (direction == DIR_TRIM && !trims)
             break;
-        err = write_split(export, sizes->used ? sizes : tally->sizes[!direction].used && !trims ? &tally->sizes[!direction] : &any);
+        err = write_split(export, sizes->used ? sizes
+                                  : tally->sizes[!direction].used && !trims
+                                      ? &tally->sizes[!direction]
+                                      : &any);
         if (err == 0 && direction < (trims ? DIR_TRIM : DIR_WRITE))
             err = export_printf(export, ",");
     }
@@ -270,19 +285,26 @@ static unsigned int random_pct(const struct tally *tally, enum direction directi
 {
     if (tally->ops[direction] < 2)
         return 100;
-    return 100 - (unsigned int)(tally->sequential[direction] * 100 / (tally->ops[direction] - 1));
+    return 100 -
+           (unsigned int)(tally->sequential[direction] * 100 / (tally->ops[direction] - 1));
 }
 
 static int write_pattern(struct export *export, const struct tally *tally, bool trims)
 {
     uint64_t reads = tally->ops[DIR_READ], writes = tally->ops[DIR_WRITE];
-    unsigned int pct[2] = {random_pct(tally, trims ? DIR_TRIM : DIR_READ), random_pct(tally, DIR_WRITE)};
-    unsigned int most = trims || writes == 0 ? pct[0] : reads == 0 ? pct[1] : pct[0] > pct[1] ? pct[0] : pct[1];
+    unsigned int pct[2] = {random_pct(tally, trims ? DIR_TRIM : DIR_READ),
+                           random_pct(tally, DIR_WRITE)};
+    unsigned int most = trims || writes == 0 ? pct[0]
+                        : reads == 0         ? pct[1]
+                        : pct[0] > pct[1]    ? pct[0]
+                                             : pct[1];
     const char *kind = trims ? "trim" : reads && writes ? "rw" : reads ? "read" : "write";
     int err = export_printf(export, "rw=%s%s\n", most > 5 ? "rand" : "", kind);
 
     if (err == 0 && reads && writes && !trims)
-        err = export_printf(export, "rwmixread=%u\n", (unsigned int)((double)reads * 100 / (double)(reads + writes) + 0.5));
+        err =
+            export_printf(export, "rwmixread=%u\n",
+                          (unsigned int)((double)reads * 100 / (double)(reads + writes) + 0.5));
     if (err == 0 && most > 5 && most < 95) {
         if (trims || !(reads && writes))
             err = export_printf(export, "percentage_random=%u\n", most);
@@ -297,7 +319,8 @@ static int write_rate(struct export *export, const struct tally *tally, bool tri
     double seconds = (double)(tally->last_ns - tally->first_ns) / NS_PER_S;
     uint64_t ops_all = tally->ops[DIR_READ] + tally->ops[DIR_WRITE] + tally->ops[DIR_TRIM];
     double mean = ops_all > 1 ? tally->gap_sum / (double)(ops_all - 1) : 0;
-    double variance = ops_all > 1 ? tally->gap_squares / (double)(ops_all - 1) - mean * mean : 0;
+    double variance =
+        ops_all > 1 ? tally->gap_squares / (double)(ops_all - 1) - mean * mean : 0;
     double rates[DIR_COUNT];
     int err;
 
@@ -336,9 +359,11 @@ static int write_name(struct export *export, const char *path)
     return err < 0 ? err : export_write(export, "\n", 1);
 }
 
-static int write_job(struct export *export, uint32_t file, const struct tally *tally, bool trims)
+static int write_job(struct export *export, uint32_t file, const struct tally *tally,
+                     bool trims)
 {
-    uint64_t data = tally->ops[DIR_READ] + tally->ops[DIR_WRITE], all = data + tally->ops[DIR_TRIM];
+    uint64_t data = tally->ops[DIR_READ] + tally->ops[DIR_WRITE],
+             all = data + tally->ops[DIR_TRIM];
     uint64_t writes = tally->ops[DIR_WRITE];
     int err = export_printf(export, "\n[file%u%s]\n", file, trims ? "-trim" : "");
 
@@ -349,14 +374,16 @@ static int write_job(struct export *export, uint32_t file, const struct tally *t
     if (err == 0)
         err = write_sizes(export, tally, trims);
     if (err == 0)
-        err = export_printf(export, "offset=%llu\nsize=%llu\nnumber_ios=%llu\niodepth=%u\ndirect=%d\n",
+        err = export_printf(export,
+                            "offset=%llu\nsize=%llu\nnumber_ios=%llu\niodepth=%u\ndirect=%d\n",
                             (unsigned long long)tally->least_offset,
                             (unsigned long long)(tally->max_end - tally->least_offset),
-                            (unsigned long long)(trims ? tally->ops[DIR_TRIM] : data), tally->depth ? tally->depth : 32,
-                            tally->direct * 2 > all);
+                            (unsigned long long)(trims ? tally->ops[DIR_TRIM] : data),
+                            tally->depth ? tally->depth : 32, tally->direct * 2 > all);
     if (err == 0 && !trims && tally->syncs && writes)
-        err = export_printf(export, "%s=%llu\n", tally->data_syncs * 2 > tally->syncs ? "fdatasync" : "fsync",
-                            (unsigned long long)(writes / tally->syncs ? writes / tally->syncs : 1));
+        err = export_printf(
+            export, "%s=%llu\n", tally->data_syncs * 2 > tally->syncs ? "fdatasync" : "fsync",
+            (unsigned long long)(writes / tally->syncs ? writes / tally->syncs : 1));
     return err < 0 ? err : write_rate(export, tally, trims);
 }
 
@@ -390,10 +417,12 @@ static int end(void *context, struct export *export)
 {
     struct state *state = context;
     uint64_t least = least_ops(state, state->conf->jobs), jobs = 0;
-    int err = export_printf(export, "; A statistical imitation of %llu operations: mix, sizes, ranges, rates and\n"
-                                    "; depths are alike, the order and the exact offsets are not.\n"
-                                    "[global]\nioengine=%s\nnorandommap\nthread\n",
-                            (unsigned long long)state->imitated, state->conf->engine);
+    int err = export_printf(
+        export,
+        "; A statistical imitation of %llu operations: mix, sizes, ranges, rates and\n"
+        "; depths are alike, the order and the exact offsets are not.\n"
+        "[global]\nioengine=%s\nnorandommap\nthread\n",
+        (unsigned long long)state->imitated, state->conf->engine);
 
     for (uint32_t file = 0; file < state->count && err == 0; file++) {
         const struct tally *tally = &state->tallies[file];
@@ -410,7 +439,8 @@ static int end(void *context, struct export *export)
         if (err == 0 && tally->ops[DIR_TRIM] > 0)
             err = write_job(export, file, tally, true);
         if (!tally->latencies)
-            export_note(export, "no latencies in the source: iodepth=32 for file%u is a guess", file);
+            export_note(export, "no latencies in the source: iodepth=32 for file%u is a guess",
+                        file);
     }
     export_lost_field(export, "exact time and offset", state->imitated);
     return err;
@@ -429,8 +459,8 @@ static void release(void *context)
 }
 
 static const struct opt options_table[] = {
-    {"jobs", 0, OPT_COUNT, offsetof(struct conf, jobs), .def = "16", .min = 1, .max = 1024, .arg = "N",
-     .help = "most files that get a job, the busiest first"},
+    {"jobs", 0, OPT_COUNT, offsetof(struct conf, jobs), .def = "16", .min = 1, .max = 1024,
+     .arg = "N", .help = "most files that get a job, the busiest first"},
     {"engine", 0, OPT_STRING, offsetof(struct conf, engine), .def = "libaio", .arg = "NAME",
      .help = "fio's ioengine"},
     {0},
@@ -439,9 +469,12 @@ static const struct opt options_table[] = {
 const struct exporter exporter_fiojob = {
     .name = "fiojob",
     .summary = "a fio job file that imitates the tape statistically",
-    .help = "A job a file: the mix of reads and writes, block sizes by frequency, how far they are random, the range "
-            "touched, mean rates with Poisson or steady arrivals, the most ops in flight as iodepth, syncs by writes. "
-            "Discards get a job of their own. Not kept: order, exact times and offsets, streams, results.",
+    .help = "A job a file: the mix of reads and writes, block sizes by frequency, how far they "
+            "are random, the range "
+            "touched, mean rates with Poisson or steady arrivals, the most ops in flight as "
+            "iodepth, syncs by writes. "
+            "Discards get a job of their own. Not kept: order, exact times and offsets, "
+            "streams, results.",
     .suffixes = ".fio",
     .begin = begin,
     .ops = ops,

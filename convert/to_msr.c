@@ -6,7 +6,7 @@
 
 #include "convert/exporter.h"
 
-#define TICK_NS    100
+#define TICK_NS 100
 /* Ticks of 100 ns from 1601 to 1970. */
 #define UNIX_TICKS 116444736000000000ll
 /* Where a trace without a wall clock begins: 2007-02-22, as the published set does. */
@@ -31,7 +31,8 @@ static int begin(struct export *export, const void *conf, void **ret_state)
     long long wall_ns = wall ? strtoll(wall, NULL, 10) : 0;
 
     if (strpbrk(options->host, ",\n") != NULL || strlen(options->host) > HOST_MAX)
-        return diag_set(export_diag(export), -EINVAL, "host=%s: a name of at most %u bytes without commas", options->host,
+        return diag_set(export_diag(export), -EINVAL,
+                        "host=%s: a name of at most %u bytes without commas", options->host,
                         HOST_MAX);
     state = calloc(1, sizeof(*state));
     if (state == NULL)
@@ -50,10 +51,11 @@ static int begin(struct export *export, const void *conf, void **ret_state)
 
 static int write_op(const struct state *state, struct export *export, const struct trace_op *op)
 {
-    const char *unfit = op->kind != TRACE_READ && op->kind != TRACE_WRITE ? trace_op_name(op->kind)
-                        : op->offset == TRACE_UNKNOWN_U64                 ? "op without an offset"
-                        : op->file == TRACE_NONE_U32                      ? "op without a file"
-                                                                          : NULL;
+    const char *unfit = op->kind != TRACE_READ && op->kind != TRACE_WRITE
+                            ? trace_op_name(op->kind)
+                        : op->offset == TRACE_UNKNOWN_U64 ? "op without an offset"
+                        : op->file == TRACE_NONE_U32      ? "op without a file"
+                                                          : NULL;
     int64_t time_ns = op->issue_ns + state->base_ns;
     int64_t ticks = time_ns / TICK_NS - (time_ns % TICK_NS < 0);
     unsigned long long response = 0;
@@ -79,9 +81,10 @@ static int write_op(const struct state *state, struct export *export, const stru
         export_lost_field(export, "flags", 1);
     if (op->batch != TRACE_UNKNOWN_U64)
         export_lost_field(export, "batch", 1);
-    return export_printf(export, "%lld,%s,%u,%s,%llu,%llu,%llu\n", (long long)(state->base_ticks + ticks), state->host,
-                         op->file, op->kind == TRACE_READ ? "Read" : "Write", (unsigned long long)op->offset,
-                         (unsigned long long)op->length, response);
+    return export_printf(
+        export, "%lld,%s,%u,%s,%llu,%llu,%llu\n", (long long)(state->base_ticks + ticks),
+        state->host, op->file, op->kind == TRACE_READ ? "Read" : "Write",
+        (unsigned long long)op->offset, (unsigned long long)op->length, response);
 }
 
 static int ops(void *state, struct export *export, const struct trace_op *list, size_t count)
@@ -109,9 +112,12 @@ static const struct opt options_table[] = {
 const struct exporter exporter_msr = {
     .name = "msr",
     .summary = "CSV as of the MSR Cambridge traces",
-    .help = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime, times in 100 ns since 1601. Kept: time and "
-            "latency in 100 ns, reads and writes with offset and length, the file as a disk number. Not kept, and "
-            "counted: other ops, results, streams, flags, batches, file names; an unknown latency is written as 0.",
+    .help = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime, times in 100 ns "
+            "since 1601. Kept: time and "
+            "latency in 100 ns, reads and writes with offset and length, the file as a disk "
+            "number. Not kept, and "
+            "counted: other ops, results, streams, flags, batches, file names; an unknown "
+            "latency is written as 0.",
     .suffixes = ".msr",
     .begin = begin,
     .ops = ops,

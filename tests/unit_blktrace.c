@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Block events to operations: pairing, order over CPUs, both protocols, either byte order, damage. */
+/* Block events to operations: pairing, order over CPUs, both protocols, either byte order,
+ * damage. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,15 @@
 #define OPS_MAX 4096
 #define DEV     (8u << 20)
 
-enum { R = 1, W = 2, FLUSH = 4, SYNC = 8, DISCARD = 0x2000, FUA = 0x8000, PC = 0x200 };
+enum {
+    R = 1,
+    W = 2,
+    FLUSH = 4,
+    SYNC = 8,
+    DISCARD = 0x2000,
+    FUA = 0x8000,
+    PC = 0x200
+};
 
 struct capture {
     uint8_t *bytes;
@@ -58,7 +67,8 @@ static void record(struct capture *c, struct event e)
 {
     bool b = c->big, notice = e.name != NULL;
     uint32_t pdu = (notice ? 16 : e.act == 13 ? 8 : 0) + (e.cgroup ? 8 : 0);
-    uint64_t action = (uint64_t)(notice ? 0x400 : e.category) << 16 | (notice ? 0 : e.act) | (e.cgroup ? 0x100 : 0);
+    uint64_t action = (uint64_t)(notice ? 0x400 : e.category) << 16 | (notice ? 0 : e.act) |
+                      (e.cgroup ? 0x100 : 0);
 
     put(c, c->v8 ? BLKTRACE_MAGIC_V8 : BLKTRACE_MAGIC_V7, 4, b);
     put(c, notice ? 0 : ++c->sequence, 4, b);
@@ -101,7 +111,8 @@ static int take(void *context, const struct trace_op *ops, size_t count)
 }
 
 /* Runs the importer over the captures as the files of one set. */
-static struct result *convert(struct capture *captures, size_t count, char event, uint64_t skip_bad)
+static struct result *convert(struct capture *captures, size_t count, char event,
+                              uint64_t skip_bad)
 {
     struct import_options options = {.event = event};
     struct diag diag = DIAG_INIT;
@@ -113,7 +124,8 @@ static struct result *convert(struct capture *captures, size_t count, char event
     assert_non_null(result);
     import_init(import, &options, skip_bad, take, result, &diag);
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(0, input_list_add_memory(&inputs, "capture", captures[i].bytes, captures[i].length, &diag));
+        assert_int_equal(0, input_list_add_memory(&inputs, "capture", captures[i].bytes,
+                                                  captures[i].length, &diag));
     import_begin_run(import, 0, false);
     result->error = importer_find("blktrace", 8)->run(inputs.items, inputs.count, import, NULL);
     if (result->error == 0)
@@ -148,7 +160,8 @@ static void merged_request_completes_each(void **state)
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(500 - r->ops[i].issue_ns, r->ops[i].latency_ns);
         assert_int_equal(4096, r->ops[i].result);
-        assert_int_equal(r->ops[i].offset == 4096 ? 0 : TRACE_F_MERGED, r->ops[i].flags & TRACE_F_MERGED);
+        assert_int_equal(r->ops[i].offset == 4096 ? 0 : TRACE_F_MERGED,
+                         r->ops[i].flags & TRACE_F_MERGED);
     }
     free(r);
 }
@@ -228,7 +241,8 @@ static void flush_sequences(void **state)
     REC(.time = 9, .act = 8, .category = W, .sector = 64);
     REC(.time = 11, .act = 8, .category = W, .sector = 0);
     REC(.time = 20, .act = 1, .category = W | FUA, .sector = 128, .bytes = 512);
-    REC(.time = 24, .act = 8, .category = W | FUA, .sector = 128, .bytes = 512); /* a device with FUA: no end event */
+    REC(.time = 24, .act = 8, .category = W | FUA, .sector = 128,
+        .bytes = 512); /* a device with FUA: no end event */
     r = convert(&c, 1, 0, 0);
     assert_int_equal(3, r->count);
     assert_int_equal(TRACE_WRITE, r->ops[0].kind);
@@ -246,8 +260,10 @@ static void discards_passthrough_and_sentinels(void **state)
     struct result *r;
 
     (void)state;
-    REC(.time = 1, .act = 7, .category = W | DISCARD, .sector = 1ull << 40, .bytes = 0xfffff000);
-    REC(.time = 5, .act = 8, .category = W | DISCARD, .sector = 1ull << 40, .bytes = 0xfffff000);
+    REC(.time = 1, .act = 7, .category = W | DISCARD, .sector = 1ull << 40,
+        .bytes = 0xfffff000);
+    REC(.time = 5, .act = 8, .category = W | DISCARD, .sector = 1ull << 40,
+        .bytes = 0xfffff000);
     REC(.time = 6, .act = 7, .category = FLUSH, .sector = UINT64_MAX);
     REC(.time = 7, .act = 8, .category = FLUSH, .sector = UINT64_MAX, .error = -5);
     REC(.time = 8, .act = 7, .category = R | PC, .bytes = 36);
@@ -293,7 +309,9 @@ static void event_choice(void **state)
 /* The same records in every layout and byte order, one CPU of each kind in a set. */
 static void layouts_and_byte_orders(void **state)
 {
-    struct capture captures[4] = {{.v8 = false, .big = false}, {.v8 = true, .big = false}, {.v8 = false, .big = true},
+    struct capture captures[4] = {{.v8 = false, .big = false},
+                                  {.v8 = true, .big = false},
+                                  {.v8 = false, .big = true},
                                   {.v8 = true, .big = true}};
     struct result *r;
 
@@ -305,9 +323,10 @@ static void layouts_and_byte_orders(void **state)
         REC(.name = "writer", .pid = 10 + i, .time = 1, .cgroup = i & 1);
         for (uint32_t k = 0; k < 50; k++) {
             /* asked on this CPU, completed on the next */
-            REC(.time = 1000 * k + i, .act = 1, .category = W, .sector = 8 * (4 * k + i), .bytes = 4096, .pid = 10 + i,
-                .cgroup = k & 1);
-            REC(.time = 1000 * k + 100 + i, .act = 8, .category = W, .sector = 8 * (4 * k + (i + 1) % 4), .bytes = 4096);
+            REC(.time = 1000 * k + i, .act = 1, .category = W, .sector = 8 * (4 * k + i),
+                .bytes = 4096, .pid = 10 + i, .cgroup = k & 1);
+            REC(.time = 1000 * k + 100 + i, .act = 8, .category = W,
+                .sector = 8 * (4 * k + (i + 1) % 4), .bytes = 4096);
         }
         captures[i] = c;
     }
