@@ -67,7 +67,8 @@ static inline int64_t tape_source_read(void *context, void *buffer, size_t bytes
     return (int64_t)now;
 }
 
-static inline int64_t tape_source_pread(void *context, void *buffer, size_t bytes, uint64_t offset)
+static inline int64_t tape_source_pread(void *context, void *buffer, size_t bytes,
+                                        uint64_t offset)
 {
     struct tape *tape = context;
     size_t now;
@@ -164,8 +165,11 @@ static inline struct trace_writer *tape_begin(struct tape *tape,
     assert_int_equal(trace_writer_meta(writer, TRACE_META_SOURCE, "test"), 0);
     for (uint32_t i = 0; i < TAPE_FILES; i++) {
         char path[64];
-        struct trace_file file = {.path = path, .size_bytes = i << 20, .inode = i + 1,
-                                  .mode = 0644, .kind = TRACE_FILE_REGULAR};
+        struct trace_file file = {.path = path,
+                                  .size_bytes = i << 20,
+                                  .inode = i + 1,
+                                  .mode = 0644,
+                                  .kind = TRACE_FILE_REGULAR};
 
         snprintf(path, sizeof(path), "/data/db/table-%u.ibd", i);
         assert_int_equal(trace_writer_file(writer, &file, &index), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the tapes in traces/samples hold: shared by the program that made them and the test that
- * reads them. The samples stay for ever, so none of this may change: a new version of the format
- * gets new samples.
+ * reads them. The samples stay for ever, so none of this may change: a new version of the
+ * format gets new samples.
  */
 #ifndef TESTS_TAPE_SAMPLES_H
 #define TESTS_TAPE_SAMPLES_H
@@ -54,7 +54,8 @@ static inline void sample_op(struct trace_op *op, uint32_t number, bool result)
     }
 }
 
-static inline void sample_file(struct trace_file *file, char *path, size_t size, uint32_t number)
+static inline void sample_file(struct trace_file *file, char *path, size_t size,
+                               uint32_t number)
 {
     snprintf(path, size, "/srv/data/%u/table-%u.db", number / 100, number);
     *file = (struct trace_file){

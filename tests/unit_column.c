@@ -43,7 +43,7 @@ static void numbers_fill(uint64_t *numbers, size_t count, unsigned int shape)
         case 8: numbers[i] = i / 100 % 2; break;
         case 9: numbers[i] = i % 37 * 1000003; break;
         case 10: numbers[i] = i == count / 2 ? UINT64_MAX : 0; break;
-        case 11: numbers[i] = r >> 8; break;  /* 56 bits: the widest that is packed */
+        case 11: numbers[i] = r >> 8; break; /* 56 bits: the widest that is packed */
         default: numbers[i] = 1ull << (i % 64); break;
         }
     }
@@ -94,7 +94,8 @@ static void test_round_trip(void **state)
 
     for (unsigned int shape = 0; shape < SHAPES; shape++)
         for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
-            for (enum numbers_effort effort = NUMBERS_QUICK; effort <= NUMBERS_SMALL; effort++) {
+            for (enum numbers_effort effort = NUMBERS_QUICK; effort <= NUMBERS_SMALL;
+                 effort++) {
                 size_t count = counts[c];
                 struct coded coded;
                 struct cursor in;
@@ -153,7 +154,7 @@ static void test_classes(void **state)
 {
     uint64_t seed = 3;
 
-    for (unsigned int class = 0; class <= CLASS_LAST; class++) {
+    for (unsigned int class = 0; class <= CLASS_LAST; class ++) {
         assert_int_equal(class_of(class_low(class)), class);
         if (class > 0)
             assert_int_equal(class_of(class_low(class) - 1), class - 1);

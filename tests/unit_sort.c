@@ -34,7 +34,15 @@ static void op_make(struct trace_op *op, int64_t issue_ns, size_t number)
     op->length = number * 512;
 }
 
-enum shape { SORTED, NEARLY, REVERSED, RANDOM, EQUAL, FEW, SHAPES };
+enum shape {
+    SORTED,
+    NEARLY,
+    REVERSED,
+    RANDOM,
+    EQUAL,
+    FEW,
+    SHAPES
+};
 
 static int64_t shape_ns(enum shape shape, size_t i, size_t count, uint64_t *seed)
 {
@@ -198,12 +206,9 @@ static void test_no_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_spill),
-        cmocka_unit_test(test_two_merges),
-        cmocka_unit_test(test_floor),
-        cmocka_unit_test(test_broken_promise),
-        cmocka_unit_test(test_no_folder),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_spill),
+        cmocka_unit_test(test_two_merges),     cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_broken_promise), cmocka_unit_test(test_no_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,9 +20,11 @@ static void test_round_trip(void **state)
 
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
         for (unsigned int way = 0; way < 12; way++) {
-            struct trace_writer_conf conf = {
-                .raw = way & 1, .result = way & 2, .small = way & 4, .block_ops = 4096,
-                .threads = way & 8 ? 1 + (way & 3) : 0};
+            struct trace_writer_conf conf = {.raw = way & 1,
+                                             .result = way & 2,
+                                             .small = way & 4,
+                                             .block_ops = 4096,
+                                             .threads = way & 8 ? 1 + (way & 3) : 0};
             struct trace_op *ops = tape_ops(counts[c], 7 + c, way & 2);
             struct tape tape = {0};
             struct trace_op *back;
@@ -147,7 +149,8 @@ static void test_seek(void **state)
 
             assert_int_equal(trace_reader_seek_ns(reader, ops[i].issue_ns), 0);
             assert_int_equal(trace_reader_next(reader, &found, &found_count), 1);
-            /* The first op at or after the time is in the block, and nothing later was skipped. */
+            /* The first op at or after the time is in the block, and nothing later was skipped.
+             */
             while (at < found_count && found[at].issue_ns < ops[i].issue_ns)
                 at++;
             assert_true(at < found_count);
@@ -256,7 +259,9 @@ static void test_wall(void **state)
 
 static void test_many_files(void **state)
 {
-    enum { FILES = 100000 };
+    enum {
+        FILES = 100000
+    };
     struct trace_writer *writer;
     struct trace_reader *reader;
     struct tape tape = {0};
@@ -331,14 +336,10 @@ static void test_bad_ops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_normalise),
-        cmocka_unit_test(test_seek),
-        cmocka_unit_test(test_seek_raw),
-        cmocka_unit_test(test_summaries),
-        cmocka_unit_test(test_wall),
-        cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_normalise),  cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_seek_raw),   cmocka_unit_test(test_summaries),
+        cmocka_unit_test(test_wall),       cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_bad_ops),
     };
 

@@ -94,7 +94,8 @@ static void note_count(void *context, const char *text)
     ++*(unsigned int *)context;
 }
 
-static void flip_check(struct small_tape *small, size_t at, uint8_t bits, bool pipe, bool tables)
+static void flip_check(struct small_tape *small, size_t at, uint8_t bits, bool pipe,
+                       bool tables)
 {
     size_t total = 0, count;
     unsigned int notes = 0;
@@ -115,7 +116,8 @@ static void flip_check(struct small_tape *small, size_t at, uint8_t bits, bool p
         memcpy(all + total, ops, count * sizeof(*ops));
         total += count;
         for (size_t i = 0; i < count; i++) {
-            assert_true(ops[i].file == TRACE_NONE_U32 || trace_reader_file(reader, ops[i].file));
+            assert_true(ops[i].file == TRACE_NONE_U32 ||
+                        trace_reader_file(reader, ops[i].file));
             assert_true(ops[i].stream == TRACE_NONE_U32 ||
                         trace_reader_stream(reader, ops[i].stream));
         }
@@ -160,12 +162,14 @@ static void test_hostile_headers(void **state)
         size_t at, bytes;
         uint64_t value;
     } lies[] = {
-        {8, 1, 0},          {8, 1, 77},         {9, 1, 0},          {9, 1, 9},
-        {16, 4, UINT32_MAX}, {16, 4, 32 << 20}, {20, 4, UINT32_MAX}, {20, 4, 0},
-        {28, 4, UINT32_MAX}, {28, 4, 0},        {32, 8, UINT64_MAX}, {32, 8, 1ull << 62},
-        {40, 4, UINT32_MAX}, {40, 4, 0},        {40, 4, 131072},     {44, 4, UINT32_MAX},
-        {48, 4, UINT32_MAX}, {48, 4, 1 << 28},  {48, 4, 0},          {52, 4, UINT32_MAX},
-        {52, 4, 1 << 28},    {112, 8, 0},       {112, 8, UINT64_MAX},
+        {8, 1, 0},           {8, 1, 77},           {9, 1, 0},
+        {9, 1, 9},           {16, 4, UINT32_MAX},  {16, 4, 32 << 20},
+        {20, 4, UINT32_MAX}, {20, 4, 0},           {28, 4, UINT32_MAX},
+        {28, 4, 0},          {32, 8, UINT64_MAX},  {32, 8, 1ull << 62},
+        {40, 4, UINT32_MAX}, {40, 4, 0},           {40, 4, 131072},
+        {44, 4, UINT32_MAX}, {48, 4, UINT32_MAX},  {48, 4, 1 << 28},
+        {48, 4, 0},          {52, 4, UINT32_MAX},  {52, 4, 1 << 28},
+        {112, 8, 0},         {112, 8, UINT64_MAX},
     };
 
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
@@ -197,8 +201,8 @@ static void test_hostile_headers(void **state)
             }
 }
 
-/* Random bytes put into payloads whose checksums are then made right: whatever comes out has only
- * values within range, and all that does not come out is counted. */
+/* Random bytes put into payloads whose checksums are then made right: whatever comes out has
+ * only values within range, and all that does not come out is counted. */
 static void test_hostile_payloads(void **state)
 {
     struct small_tape small;

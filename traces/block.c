@@ -9,7 +9,8 @@
 
 /* No text holds these bytes, and a transfer that mends line ends breaks them. */
 static const uint8_t tape_magic[TAPE_MAGIC_BYTES] = {0x89, 'I', 'O', 'T', 'A', 'P', 'E', '\n'};
-static const uint8_t block_magic[TAPE_MAGIC_BYTES] = {0x8b, 'T', 'B', 'L', 'K', '\r', '\n', 0xa5};
+static const uint8_t block_magic[TAPE_MAGIC_BYTES] = {0x8b, 'T',  'B',  'L',
+                                                      'K',  '\r', '\n', 0xa5};
 
 void block_header_init(struct block_header *header, enum block_type type)
 {
@@ -124,8 +125,7 @@ static bool block_header_sane(const struct block_header *header)
     if (header->type == 0 || header->type >= BLOCK_TYPE_COUNT ||
         header->codec >= BLOCK_CODEC_COUNT || header->payload_bytes > BLOCK_PAYLOAD_MAX ||
         header->raw_bytes > BLOCK_PAYLOAD_MAX || header->files > TABLE_ENTRIES_MAX ||
-        header->streams > TABLE_ENTRIES_MAX ||
-        header->first_index > UINT64_MAX - BLOCK_OPS_MAX)
+        header->streams > TABLE_ENTRIES_MAX || header->first_index > UINT64_MAX - BLOCK_OPS_MAX)
         return false;
     if (header->type == BLOCK_OPS)
         return header->codec == BLOCK_COLUMNS && header->entries > 0 &&
@@ -173,7 +173,8 @@ size_t block_magic_find(const uint8_t *bytes, size_t length, size_t from)
             return length;
         from = (size_t)(hit - bytes);
         left = length - from;
-        if (memcmp(hit, block_magic, left < sizeof(block_magic) ? left : sizeof(block_magic)) == 0)
+        if (memcmp(hit, block_magic, left < sizeof(block_magic) ? left : sizeof(block_magic)) ==
+            0)
             return from;
         from++;
     }

@@ -52,10 +52,10 @@ struct block_header {
     uint32_t payload_bytes; /* as stored */
     uint32_t raw_bytes;     /* unpacked */
     uint32_t payload_crc;
-    uint32_t number;      /* of the block in the tape, from 0 */
-    uint64_t first_index; /* operations in the blocks before this one */
-    uint32_t entries;     /* operations, table entries or keys in it */
-    uint32_t first_entry; /* tables: number of its first entry */
+    uint32_t number;         /* of the block in the tape, from 0 */
+    uint64_t first_index;    /* operations in the blocks before this one */
+    uint32_t entries;        /* operations, table entries or keys in it */
+    uint32_t first_entry;    /* tables: number of its first entry */
     uint32_t files, streams; /* entries of the tables when it was written, itself included */
     uint64_t lost;           /* events lost so far */
     int64_t first_ns, last_ns;
@@ -72,11 +72,11 @@ void block_header_sum(struct block_header *header, const struct trace_op *ops, s
 /* Writes at most BLOCK_HEADER_MAX bytes; returns how many. */
 size_t block_header_store(const struct block_header *header, uint8_t *bytes);
 /* Of bytes that hold at least BLOCK_HEADER_MAX or all that is left: 0, -EAGAIN when it is cut
- * short, -EBADMSG when it is not a block header or damaged, -EPROTONOSUPPORT when whole but of a
- * newer version. */
+ * short, -EBADMSG when it is not a block header or damaged, -EPROTONOSUPPORT when whole but of
+ * a newer version. */
 int block_header_load(struct block_header *ret_header, const uint8_t *bytes, size_t length);
-/* Where in bytes a block header may begin, at or after from; length when nowhere. A magic cut off
- * by the end counts. */
+/* Where in bytes a block header may begin, at or after from; length when nowhere. A magic cut
+ * off by the end counts. */
 size_t block_magic_find(const uint8_t *bytes, size_t length, size_t from);
 
 void tape_header_store(uint8_t *bytes, uint32_t flags);

@@ -16,7 +16,10 @@ struct buf {
     bool failed;
 };
 
-#define BUF_INIT {0}
+#define BUF_INIT                                                                               \
+    {                                                                                          \
+        0                                                                                      \
+    }
 
 /* Room for bytes more; the place to write them, or NULL. Does not change length. */
 uint8_t *buf_reserve(struct buf *buf, size_t bytes);

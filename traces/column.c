@@ -7,9 +7,9 @@
 #include <string.h>
 
 /* By so many numbers from the middle the coder is chosen. */
-#define SAMPLE_NUMBERS 2048
-#define DICT_MAX       256
-#define DICT_SLOTS     1024
+#define SAMPLE_NUMBERS  2048
+#define DICT_MAX        256
+#define DICT_SLOTS      1024
 #define PACKED_BITS_MAX 56
 
 struct numbers_writer {
@@ -24,7 +24,8 @@ struct numbers_writer {
     uint16_t slots[DICT_SLOTS]; /* place + 1 */
 };
 
-struct numbers_writer *numbers_writer_new(struct part_packer *packer, enum numbers_effort effort)
+struct numbers_writer *numbers_writer_new(struct part_packer *packer,
+                                          enum numbers_effort effort)
 {
     struct numbers_writer *writer = calloc(1, sizeof(*writer));
 
@@ -83,7 +84,8 @@ static unsigned int dict_slot(uint64_t number)
 }
 
 /* Its place, or the empty slot's place -1. */
-static int dict_find(const struct numbers_writer *writer, uint64_t number, unsigned int *ret_slot)
+static int dict_find(const struct numbers_writer *writer, uint64_t number,
+                     unsigned int *ret_slot)
 {
     unsigned int slot = dict_slot(number);
 
@@ -179,7 +181,7 @@ static void class_bytes(struct numbers_writer *writer, const uint64_t *numbers, 
     for (size_t i = 0; i < count; i++) {
         unsigned int class = class_of(numbers[i]);
 
-        classes[i] = (uint8_t)class;
+        classes[i] = (uint8_t) class;
         bit_put(&sink, numbers[i] - class_low(class), class_bits(class));
     }
     writer->bytes.length = count;
@@ -200,8 +202,8 @@ static void dict_bytes(struct numbers_writer *writer, const uint64_t *numbers, s
     writer->bytes.length = count;
 }
 
-static void packed_write(struct numbers_writer *writer, struct buf *out, const uint64_t *numbers,
-                         size_t count)
+static void packed_write(struct numbers_writer *writer, struct buf *out,
+                         const uint64_t *numbers, size_t count)
 {
     uint64_t least = UINT64_MAX, most = 0;
     struct bit_sink sink = {0};
@@ -371,10 +373,10 @@ enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *
         for (enum number_coder coder = NUMBER_VARINT; coder <= NUMBER_DICT; coder++) {
             if (coder == NUMBER_PACKED || (coder == NUMBER_DICT && !few))
                 continue;
-            choice_offer(&best, coder,
-                         (uint64_t)(scale * (double)sample_cost(writer, sample, sample_count,
-                                                                coder)) +
-                             (coder == NUMBER_DICT ? dict_list_cost(writer, most - least) : 0));
+            choice_offer(
+                &best, coder,
+                (uint64_t)(scale * (double)sample_cost(writer, sample, sample_count, coder)) +
+                    (coder == NUMBER_DICT ? dict_list_cost(writer, most - least) : 0));
         }
     }
     *ret_cost = best.cost;

@@ -27,7 +27,8 @@ enum numbers_effort {
 
 struct numbers_writer; /* scratch memory; one a thread */
 
-struct numbers_writer *numbers_writer_new(struct part_packer *packer, enum numbers_effort effort);
+struct numbers_writer *numbers_writer_new(struct part_packer *packer,
+                                          enum numbers_effort effort);
 void numbers_writer_free(struct numbers_writer *writer);
 /* About how many bits the numbers take when no string of them comes again: a quick look. */
 uint64_t numbers_estimate(const uint64_t *numbers, size_t count);

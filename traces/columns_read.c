@@ -29,7 +29,7 @@ struct columns_reader {
     struct column columns[COLUMN_COUNT];
     unsigned int column_count;
     struct predict_ends *ends[COLUMN_COUNT];
-    uint32_t left, done;      /* operations of the block */
+    uint32_t left, done; /* operations of the block */
     uint32_t files, streams;
     uint64_t residuals[PIECE_OPS];
     uint64_t values[PIECE_OPS];
@@ -74,8 +74,8 @@ static struct predict_ends *ends_get(struct columns_reader *reader, enum column_
     return *ends;
 }
 
-static bool column_open(struct columns_reader *reader, struct column *column,
-                        struct cursor *in, uint32_t count)
+static bool column_open(struct columns_reader *reader, struct column *column, struct cursor *in,
+                        uint32_t count)
 {
     uint64_t unknown;
     uint8_t mode;
@@ -203,8 +203,9 @@ static void values_predict(struct columns_reader *reader, struct column *column,
         break;
     case PREDICT_COMPANION:
         for (size_t i = 0; i < count; i++)
-            values[i] = residuals[i] + (column->id == COLUMN_RESULT ? ops[i].length
-                                                                    : (uint64_t)ops[i].issue_ns);
+            values[i] =
+                residuals[i] +
+                (column->id == COLUMN_RESULT ? ops[i].length : (uint64_t)ops[i].issue_ns);
         break;
     case PREDICT_SAME_KIND:
     case PREDICT_SAME_STREAM:
@@ -261,18 +262,42 @@ static bool column_scatter(const struct columns_reader *reader, enum column_id i
     uint64_t limit = UINT64_MAX;
 
     switch (id) {
-    case COLUMN_KIND: limit = TRACE_OP_COUNT; SCATTER(kind, (uint8_t)v); break;
-    case COLUMN_API: limit = TRACE_API_COUNT; SCATTER(api, (uint8_t)v); break;
+    case COLUMN_KIND:
+        limit = TRACE_OP_COUNT;
+        SCATTER(kind, (uint8_t)v);
+        break;
+    case COLUMN_API:
+        limit = TRACE_API_COUNT;
+        SCATTER(api, (uint8_t)v);
+        break;
     case COLUMN_COMPLETION:
         limit = TRACE_COMPLETION_COUNT;
         SCATTER(completion, (uint8_t)v);
         break;
-    case COLUMN_CAUSE: limit = TRACE_CAUSE_COUNT; SCATTER(cause, (uint8_t)v); break;
-    case COLUMN_FLAGS: limit = 1ull << 32; SCATTER(flags, (uint32_t)v); break;
-    case COLUMN_ARG: limit = 1ull << 32; SCATTER(arg, (uint32_t)v); break;
-    case COLUMN_STREAM: limit = streams; SCATTER(stream, (uint32_t)v - 1); break;
-    case COLUMN_FILE: limit = files; SCATTER(file, (uint32_t)v - 1); break;
-    case COLUMN_FILE2: limit = files; SCATTER(file2, (uint32_t)v - 1); break;
+    case COLUMN_CAUSE:
+        limit = TRACE_CAUSE_COUNT;
+        SCATTER(cause, (uint8_t)v);
+        break;
+    case COLUMN_FLAGS:
+        limit = 1ull << 32;
+        SCATTER(flags, (uint32_t)v);
+        break;
+    case COLUMN_ARG:
+        limit = 1ull << 32;
+        SCATTER(arg, (uint32_t)v);
+        break;
+    case COLUMN_STREAM:
+        limit = streams;
+        SCATTER(stream, (uint32_t)v - 1);
+        break;
+    case COLUMN_FILE:
+        limit = files;
+        SCATTER(file, (uint32_t)v - 1);
+        break;
+    case COLUMN_FILE2:
+        limit = files;
+        SCATTER(file2, (uint32_t)v - 1);
+        break;
     case COLUMN_LENGTH: SCATTER(length, v); return true;
     case COLUMN_OFFSET: SCATTER(offset, v); return true;
     case COLUMN_RESULT: SCATTER(result, (int64_t)v); return true;

@@ -122,7 +122,8 @@ static void columns_gather(struct columns_writer *writer, const struct trace_op 
         size_t now = count - at < TILE_OPS ? count - at : TILE_OPS;
 
         for (enum column_id id = 0; id < columns; id++) {
-            uint64_t *values = writer->columns[id] + at, absent = column_default(id), differ = 0;
+            uint64_t *values = writer->columns[id] + at, absent = column_default(id),
+                     differ = 0;
 
             column_gather(id, ops + at, now, values);
             for (size_t i = 0; i < now; i++)
@@ -187,7 +188,8 @@ static void residuals_slots(struct columns_writer *writer, const struct column *
     uint64_t *to = writer->residuals;
 
     memset(&writer->ends, 0, sizeof(writer->ends));
-    EACH_KNOWN {
+    EACH_KNOWN
+    {
         unsigned int slot = predict_slot(mode, (uint32_t)kinds[i], (uint32_t)files[i] - 1,
                                          (uint32_t)streams[i] - 1);
         uint64_t *last = &writer->ends.end[slot], value = column->values[i];
@@ -208,18 +210,20 @@ static void residuals_make(struct columns_writer *writer, const struct column *c
     switch (mode) {
     case PREDICT_START:
         EACH_KNOWN
-            *to++ = values[i] - start;
+        *to++ = values[i] - start;
         break;
     case PREDICT_PREVIOUS:
-        EACH_KNOWN {
+        EACH_KNOWN
+        {
             *to++ = values[i] - previous;
             previous = values[i];
         }
         break;
     case PREDICT_COMPANION:
-        companions = writer->columns[column->id == COLUMN_RESULT ? COLUMN_LENGTH : COLUMN_ISSUE];
+        companions =
+            writer->columns[column->id == COLUMN_RESULT ? COLUMN_LENGTH : COLUMN_ISSUE];
         EACH_KNOWN
-            *to++ = values[i] - companions[i];
+        *to++ = values[i] - companions[i];
         break;
     default: residuals_slots(writer, column, mode); break;
     }
@@ -233,7 +237,8 @@ static uint64_t start_value(const struct column *column, enum predict_mode mode)
 
     if (mode > PREDICT_PREVIOUS)
         return 0;
-    EACH_KNOWN {
+    EACH_KNOWN
+    {
         if (mode == PREDICT_PREVIOUS)
             return column->values[i];
         least = column->values[i] < least ? column->values[i] : least;
@@ -307,14 +312,14 @@ static void plan_make(struct columns_writer *writer, const struct column *column
     plan->start = start_value(column, mode);
     residuals_make(writer, column, mode, plan->start);
     plan->is_signed = residuals_negative(writer->residuals, column->known);
-    plan->unit = writer->effort == NUMBERS_QUICK
-                     ? 1
-                     : unit_find(writer->residuals, column->known);
+    plan->unit =
+        writer->effort == NUMBERS_QUICK ? 1 : unit_find(writer->residuals, column->known);
     residuals_fold(writer->residuals, column->known, plan->unit, plan->is_signed);
 }
 
 /* Predictions worth trying. Without small, those that hold for what is usual. */
-static bool mode_tried(const struct columns_writer *writer, enum column_id id, unsigned int mode)
+static bool mode_tried(const struct columns_writer *writer, enum column_id id,
+                       unsigned int mode)
 {
     bool small = writer->effort == NUMBERS_SMALL;
 
@@ -358,7 +363,8 @@ static void plan_choose(struct columns_writer *writer, const struct column *colu
                 continue;
             best_estimate = estimate < best_estimate ? estimate : best_estimate;
         }
-        plan.coder = numbers_choose(writer->numbers, writer->residuals, column->known, &plan.cost);
+        plan.coder =
+            numbers_choose(writer->numbers, writer->residuals, column->known, &plan.cost);
         if (plan.cost < best.cost)
             best = plan;
     }

@@ -20,7 +20,8 @@ struct feed {
 int feed_init(struct feed *feed, const struct trace_source *source);
 void feed_release(struct feed *feed);
 /* Tries to make the window hold bytes; *ret_length tells what it holds (less only at the end of
- * the source). The returned place is valid until the next call. -errno of the source, -ENOMEM. */
+ * the source). The returned place is valid until the next call. -errno of the source, -ENOMEM.
+ */
 int feed_need(struct feed *feed, size_t bytes, const uint8_t **ret_data, size_t *ret_length);
 /* Moves forward by bytes, past the window too. */
 int feed_skip(struct feed *feed, uint64_t bytes);

@@ -14,8 +14,8 @@
 #define INDEX_ENTRIES_MAX 65536u
 
 struct index_entry {
-    uint64_t offset;  /* of the first block in the file */
-    int64_t last_ns;  /* highest issue time of its blocks */
+    uint64_t offset; /* of the first block in the file */
+    int64_t last_ns; /* highest issue time of its blocks */
 };
 
 struct index {
@@ -25,7 +25,10 @@ struct index {
     uint32_t blocks_in_last;
 };
 
-#define INDEX_INIT {.blocks_per_entry = 1}
+#define INDEX_INIT                                                                             \
+    {                                                                                          \
+        .blocks_per_entry = 1                                                                  \
+    }
 
 int index_add(struct index *index, uint64_t offset, int64_t last_ns) TRACE_MUST_CHECK;
 void index_put(const struct index *index, struct buf *out);

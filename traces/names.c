@@ -42,33 +42,26 @@ static const char *const op_names[TRACE_OP_COUNT] = {
 };
 
 static const char *const api_names[TRACE_API_COUNT] = {
-    [TRACE_API_UNKNOWN] = "unknown",
-    [TRACE_API_SYNC] = "sync",
-    [TRACE_API_VECTORED] = "vectored",
-    [TRACE_API_LIBAIO] = "libaio",
-    [TRACE_API_IO_URING] = "io_uring",
-    [TRACE_API_POSIX_AIO] = "posix_aio",
-    [TRACE_API_MMAP] = "mmap",
-    [TRACE_API_BLOCK] = "block",
+    [TRACE_API_UNKNOWN] = "unknown",   [TRACE_API_SYNC] = "sync",
+    [TRACE_API_VECTORED] = "vectored", [TRACE_API_LIBAIO] = "libaio",
+    [TRACE_API_IO_URING] = "io_uring", [TRACE_API_POSIX_AIO] = "posix_aio",
+    [TRACE_API_MMAP] = "mmap",         [TRACE_API_BLOCK] = "block",
     [TRACE_API_STDIO] = "stdio",
 };
 
 static const char *const cause_names[TRACE_CAUSE_COUNT] = {
-    [TRACE_CAUSE_NONE] = "none",
-    [TRACE_CAUSE_WORKER_BUSY] = "worker_busy",
-    [TRACE_CAUSE_DEPTH_CAP] = "depth_cap",
-    [TRACE_CAUSE_ORDER] = "order",
-    [TRACE_CAUSE_DECODER] = "decoder",
-    [TRACE_CAUSE_RESULT_RING] = "result_ring",
+    [TRACE_CAUSE_NONE] = "none",           [TRACE_CAUSE_WORKER_BUSY] = "worker_busy",
+    [TRACE_CAUSE_DEPTH_CAP] = "depth_cap", [TRACE_CAUSE_ORDER] = "order",
+    [TRACE_CAUSE_DECODER] = "decoder",     [TRACE_CAUSE_RESULT_RING] = "result_ring",
     [TRACE_CAUSE_WAKEUP] = "wakeup",
 };
 
 /* By bit number of enum trace_op_flags. */
 static const char *const flag_names[] = {
-    "direct",   "sync",    "dsync",     "nowait",   "polled",     "append",    "fua",  "preflush",
-    "readahead", "meta",   "derived",   "inflight", "position",   "fixed_file", "fixed_buf",
-    "link",     "drain",   "sqpoll",    "requeued", "merged",     "atomic",    "fixed_result",
-    "rounded",
+    "direct",   "sync",       "dsync",     "nowait",       "polled",  "append",
+    "fua",      "preflush",   "readahead", "meta",         "derived", "inflight",
+    "position", "fixed_file", "fixed_buf", "link",         "drain",   "sqpoll",
+    "requeued", "merged",     "atomic",    "fixed_result", "rounded",
 };
 #define FLAG_COUNT (sizeof(flag_names) / sizeof(flag_names[0]))
 _Static_assert(TRACE_F_ROUNDED == 1u << (FLAG_COUNT - 1), "a name for every flag");
@@ -154,10 +147,8 @@ bool trace_op_is_io(unsigned int kind)
     case TRACE_LINK:
     case TRACE_SYMLINK:
     case TRACE_MKDIR:
-    case TRACE_RMDIR:
-        return false;
-    default:
-        return kind < TRACE_OP_COUNT;
+    case TRACE_RMDIR: return false;
+    default: return kind < TRACE_OP_COUNT;
     }
 }
 

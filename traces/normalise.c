@@ -293,7 +293,8 @@ static int ops_sort(struct normaliser *self)
 /* ---- metadata ---- */
 
 /* A time that is kept as text, moved along with time 0. */
-static int meta_shifted(struct normaliser *self, const char *key, const char *value, int64_t by_ns)
+static int meta_shifted(struct normaliser *self, const char *key, const char *value,
+                        int64_t by_ns)
 {
     char text[32], *end;
     long long time_ns;

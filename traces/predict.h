@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a column's next value is expected to be: only the difference is stored. Writer and reader
- * run the same predictions, so both sides share this page. tape.5 ("Predictions") has the rules.
- * Internal to traces/.
+ * What a column's next value is expected to be: only the difference is stored. Writer and
+ * reader run the same predictions, so both sides share this page. tape.5 ("Predictions") has
+ * the rules. Internal to traces/.
  */
 #ifndef TRACES_PREDICT_H
 #define TRACES_PREDICT_H
@@ -33,8 +33,8 @@ enum predict_unknown {
 
 #define PREDICT_SLOTS 4096
 
-/* Ends, or values before, by hash of kind, file or stream. A collision costs a worse guess, on both
- * sides alike. */
+/* Ends, or values before, by hash of kind, file or stream. A collision costs a worse guess, on
+ * both sides alike. */
 struct predict_ends {
     uint64_t end[PREDICT_SLOTS];
 };

@@ -316,7 +316,8 @@ uint32_t trace_reader_stream_count(const struct trace_reader *reader)
     return reader->tables.stream_count;
 }
 
-const struct trace_stream *trace_reader_stream(const struct trace_reader *reader, uint32_t index)
+const struct trace_stream *trace_reader_stream(const struct trace_reader *reader,
+                                               uint32_t index)
 {
     return tables_stream(&reader->tables, index);
 }

@@ -40,7 +40,7 @@ static inline const char *reader_name(const struct trace_reader *reader)
 int reader_table(struct trace_reader *reader, struct walk *walk,
                  const struct block_header *header) TRACE_MUST_CHECK;
 /* Makes up the entries whose table block was lost, so that the operations still come out. */
-int reader_complete_tables(struct trace_reader *reader, const struct block_header *header)
-    TRACE_MUST_CHECK;
+int reader_complete_tables(struct trace_reader *reader,
+                           const struct block_header *header) TRACE_MUST_CHECK;
 
 #endif

@@ -39,7 +39,8 @@ static int table_unpack(struct trace_reader *reader, const struct block_header *
     if (uncompress(reader->unpacked.data, &bytes, payload, header->payload_bytes) != Z_OK ||
         bytes != header->raw_bytes)
         return -EBADMSG;
-    *ret_in = (struct cursor){.at = reader->unpacked.data, .end = reader->unpacked.data + bytes};
+    *ret_in =
+        (struct cursor){.at = reader->unpacked.data, .end = reader->unpacked.data + bytes};
     return 0;
 }
 
@@ -54,7 +55,8 @@ static int table_take(struct trace_reader *reader, const struct block_header *he
     if (err < 0)
         return err;
     switch (header->type) {
-    case BLOCK_FILES: return tables_take_files(tables, &in, header->first_entry, header->entries);
+    case BLOCK_FILES:
+        return tables_take_files(tables, &in, header->first_entry, header->entries);
     case BLOCK_STREAMS:
         return tables_take_streams(tables, &in, header->first_entry, header->entries);
     case BLOCK_META: return tables_take_meta(tables, &in, header->entries);
@@ -140,8 +142,8 @@ static int header_read(struct trace_reader *reader)
     return feed_skip(&reader->walk.feed, TAPE_HEADER_BYTES);
 }
 
-/* The end block of a seekable tape, when it is where it should be: never needed, so nothing that
- * is wrong here is an error. */
+/* The end block of a seekable tape, when it is where it should be: never needed, so nothing
+ * that is wrong here is an error. */
 static void end_read(struct trace_reader *reader)
 {
     struct trace_source source = reader->walk.feed.source;
@@ -150,7 +152,8 @@ static void end_read(struct trace_reader *reader)
     struct walk walk = {0};
     const uint8_t *payload;
 
-    if (!source.pread || size == TRACE_UNKNOWN_U64 || size < TAPE_HEADER_BYTES + END_BLOCK_BYTES)
+    if (!source.pread || size == TRACE_UNKNOWN_U64 ||
+        size < TAPE_HEADER_BYTES + END_BLOCK_BYTES)
         return;
     source.close = NULL;
     if (walk_init(&walk, &source, NULL) < 0)
@@ -228,7 +231,8 @@ int trace_reader_open(struct trace_reader **ret_reader, struct trace_source *sou
     return 0;
 }
 
-int trace_reader_open_path(struct trace_reader **ret_reader, const char *path, struct diag *diag)
+int trace_reader_open_path(struct trace_reader **ret_reader, const char *path,
+                           struct diag *diag)
 {
     struct trace_source source;
     int err;

@@ -30,8 +30,8 @@ struct run {
 int run_file_open(struct run_file *file, const char *dir, struct diag *diag) TRACE_MUST_CHECK;
 void run_file_release(struct run_file *file);
 /* Append to the run being written, which run_file_end ends. */
-int run_file_write(struct run_file *file, const struct trace_op *ops, size_t count)
-    TRACE_MUST_CHECK;
+int run_file_write(struct run_file *file, const struct trace_op *ops,
+                   size_t count) TRACE_MUST_CHECK;
 int run_file_end(struct run_file *file, struct run *run) TRACE_MUST_CHECK;
 /* Gives the space of a run that was read back to the file system, where it can. */
 void run_file_drop(struct run_file *file, const struct run *run);

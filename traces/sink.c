@@ -16,8 +16,8 @@ struct path_sink {
     bool is_stdout;
     bool special; /* a fifo or device: neither renamed over nor removed */
     bool force;
-    bool failed;           /* a write failed */
-    unsigned int flushes;  /* the header, then one a block */
+    bool failed;          /* a write failed */
+    unsigned int flushes; /* the header, then one a block */
     uint64_t written, flushed;
     char *path;
     char *temp; /* NULL when under its own name */
@@ -153,8 +153,9 @@ static int path_create(struct path_sink *self, enum trace_sink_how how, struct d
             return diag_errno(diag, -ENOMEM, "%s", self->path);
         self->fd = mkostemp(self->temp, O_CLOEXEC);
     } else {
-        self->fd = open(self->path,
-                        O_WRONLY | O_CREAT | O_CLOEXEC | (self->force ? O_TRUNC : O_EXCL), 0600);
+        self->fd =
+            open(self->path, O_WRONLY | O_CREAT | O_CLOEXEC | (self->force ? O_TRUNC : O_EXCL),
+                 0600);
     }
     if (self->fd < 0)
         return diag_errno(diag, -errno, "%s: cannot create", self->path);

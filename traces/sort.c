@@ -37,8 +37,8 @@ struct trace_sorter {
     size_t reader_count;
     size_t *heap; /* of readers, by next time, then by age */
     size_t heap_count;
-    size_t taken;       /* delivered from the top reader, not yet taken away */
-    int64_t newest_ns;  /* of all that were added */
+    size_t taken;      /* delivered from the top reader, not yet taken away */
+    int64_t newest_ns; /* of all that were added */
     bool any;
     uint64_t backward_steps, largest_step_ns;
     struct trace_op piece[PIECE_OPS];
@@ -269,7 +269,8 @@ static void heap_sink(struct trace_sorter *sorter, size_t at)
     for (;;) {
         size_t least = at, swap;
 
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < sorter->heap_count; child++)
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < sorter->heap_count;
+             child++)
             if (reader_before(sorter, heap[child], heap[least]))
                 least = child;
         if (least == at)
@@ -448,7 +449,8 @@ int trace_sorter_add(struct trace_sorter *sorter, const struct trace_op *ops, si
         if (!sorter->any || issue_ns > sorter->newest_ns)
             sorter->newest_ns = issue_ns;
         sorter->any = true;
-        sorter->keys[sorter->count] = (struct key){.issue_ns = issue_ns, .index = sorter->count};
+        sorter->keys[sorter->count] =
+            (struct key){.issue_ns = issue_ns, .index = sorter->count};
         sorter->ops[sorter->count++] = ops[i];
         sorter->sorted = false;
     }

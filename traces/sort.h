@@ -14,16 +14,16 @@
 struct trace_sorter;
 
 struct trace_sorter_conf {
-    size_t memory_bytes;    /* 0 = 64 MiB; least 1 MiB */
-    const char *temp_dir;   /* NULL = TMPDIR, else /tmp */
+    size_t memory_bytes;  /* 0 = 64 MiB; least 1 MiB */
+    const char *temp_dir; /* NULL = TMPDIR, else /tmp */
 };
 
 int trace_sorter_new(struct trace_sorter **ret_sorter, const struct trace_sorter_conf *conf,
                      struct diag *diag) TRACE_MUST_CHECK;
-int trace_sorter_add(struct trace_sorter *sorter, const struct trace_op *ops, size_t count)
-    TRACE_MUST_CHECK;
-/* No op added from now on is issued before floor_ns (-EBADMSG when one is): next may deliver what
- * lies below it. */
+int trace_sorter_add(struct trace_sorter *sorter, const struct trace_op *ops,
+                     size_t count) TRACE_MUST_CHECK;
+/* No op added from now on is issued before floor_ns (-EBADMSG when one is): next may deliver
+ * what lies below it. */
 void trace_sorter_floor(struct trace_sorter *sorter, int64_t floor_ns);
 int trace_sorter_finish(struct trace_sorter *sorter) TRACE_MUST_CHECK;
 /* 1 and a run of sorted ops valid until the next call; 0 at the end, or before finish when more
@@ -37,10 +37,10 @@ void trace_sorter_free(struct trace_sorter *sorter);
 
 /*
  * Normalise: sort by issue time, time 0 at the first I/O op, tables without gaps or unused
- * entries (numbered as they are met), file totals, small coding, index. Reads the whole of a tape
- * that can seek, the rest of one that cannot; writes a whole tape to sink (taken over). Metadata is
- * carried; TRACE_META_START_WALL and CAPTURE_START are shifted; operations in damaged blocks
- * are added to the lost events, as kind "damaged".
+ * entries (numbered as they are met), file totals, small coding, index. Reads the whole of a
+ * tape that can seek, the rest of one that cannot; writes a whole tape to sink (taken over).
+ * Metadata is carried; TRACE_META_START_WALL and CAPTURE_START are shifted; operations in
+ * damaged blocks are added to the lost events, as kind "damaged".
  */
 int trace_normalise(struct trace_reader *reader, struct trace_sink *sink,
                     const struct trace_sorter_conf *conf, struct diag *diag) TRACE_MUST_CHECK;

@@ -183,8 +183,8 @@ int tables_fill(struct tables *tables, uint32_t files, uint32_t streams)
 }
 
 /* Front-coded: the start that this path shares with the one before is not repeated. */
-static int file_take(struct tables *tables, struct cursor *in, bool add,
-                     const char **previous, size_t *previous_length)
+static int file_take(struct tables *tables, struct cursor *in, bool add, const char **previous,
+                     size_t *previous_length)
 {
     struct trace_file file = {
         .ops = TRACE_UNKNOWN_U64, .bytes = TRACE_UNKNOWN_U64, .max_end = TRACE_UNKNOWN_U64};
@@ -220,7 +220,8 @@ int tables_take_files(struct tables *tables, struct cursor *in, uint32_t first, 
 
     err = tables_fill(tables, first, 0);
     for (uint32_t i = 0; i < count && err >= 0; i++)
-        err = file_take(tables, in, first + i >= tables->file_count, &previous, &previous_length);
+        err =
+            file_take(tables, in, first + i >= tables->file_count, &previous, &previous_length);
     return err < 0 ? err : 0;
 }
 
@@ -245,7 +246,8 @@ static int stream_take(struct tables *tables, struct cursor *in, bool add)
     return stream_add(tables, &stream);
 }
 
-int tables_take_streams(struct tables *tables, struct cursor *in, uint32_t first, uint32_t count)
+int tables_take_streams(struct tables *tables, struct cursor *in, uint32_t first,
+                        uint32_t count)
 {
     int err;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of a tape: files, streams, metadata, file totals. Their entries as bytes of a table
- * block, and the tables a reader gathers. Entries never move once they are there.
+ * The tables of a tape: files, streams, metadata, file totals. Their entries as bytes of a
+ * table block, and the tables a reader gathers. Entries never move once they are there.
  * Internal to traces/.
  */
 #ifndef TRACES_TABLE_H
@@ -45,7 +45,10 @@ struct tables {
     uint64_t missing; /* entries made up because their block was damaged */
 };
 
-#define TABLES_INIT {0}
+#define TABLES_INIT                                                                            \
+    {                                                                                          \
+        0                                                                                      \
+    }
 
 void tables_release(struct tables *tables);
 const struct trace_file *tables_file(const struct tables *tables, uint32_t index);
@@ -53,16 +56,17 @@ const struct trace_stream *tables_stream(const struct tables *tables, uint32_t i
 const char *tables_meta(const struct tables *tables, const char *key);
 
 /*
- * Take the entries of a block: count of them, the first numbered first. Entries there already are
- * passed over, a gap before them is filled. -EBADMSG (entries before the bad one stay), -ENOMEM.
+ * Take the entries of a block: count of them, the first numbered first. Entries there already
+ * are passed over, a gap before them is filled. -EBADMSG (entries before the bad one stay),
+ * -ENOMEM.
  */
-int tables_take_files(struct tables *tables, struct cursor *in, uint32_t first, uint32_t count)
-    TRACE_MUST_CHECK;
-int tables_take_streams(struct tables *tables, struct cursor *in, uint32_t first, uint32_t count)
-    TRACE_MUST_CHECK;
+int tables_take_files(struct tables *tables, struct cursor *in, uint32_t first,
+                      uint32_t count) TRACE_MUST_CHECK;
+int tables_take_streams(struct tables *tables, struct cursor *in, uint32_t first,
+                        uint32_t count) TRACE_MUST_CHECK;
 int tables_take_meta(struct tables *tables, struct cursor *in, uint32_t count) TRACE_MUST_CHECK;
-int tables_take_totals(struct tables *tables, struct cursor *in, uint32_t count)
-    TRACE_MUST_CHECK;
+int tables_take_totals(struct tables *tables, struct cursor *in,
+                       uint32_t count) TRACE_MUST_CHECK;
 /* Make the counts at least these, with placeholders ("unknown-file-7"): their blocks were lost.
  * 1 when some had to be made, 0 when not. -EBADMSG: too many. -ENOMEM. */
 int tables_fill(struct tables *tables, uint32_t files, uint32_t streams) TRACE_MUST_CHECK;

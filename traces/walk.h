@@ -13,7 +13,7 @@
 #include "traces/feed.h"
 
 struct walk {
-    struct feed feed; /* stands at the header that walk_next returned */
+    struct feed feed;  /* stands at the header that walk_next returned */
     struct diag *diag; /* for notes and errors; NULL: silent */
     bool placed;       /* next_number and next_index are known */
     uint32_t next_number;
@@ -25,8 +25,8 @@ struct walk {
 };
 
 /* Takes the source over, also on failure. */
-int walk_init(struct walk *walk, const struct trace_source *source, struct diag *diag)
-    TRACE_MUST_CHECK;
+int walk_init(struct walk *walk, const struct trace_source *source,
+              struct diag *diag) TRACE_MUST_CHECK;
 void walk_release(struct walk *walk);
 /* To a block header's offset; what came before is unknown, so nothing is counted as lost there.
  * At the first block (TAPE_HEADER_BYTES) everything is known, and damage starts from zero. */
@@ -34,8 +34,8 @@ int walk_seek(struct walk *walk, uint64_t offset) TRACE_MUST_CHECK;
 /* The next good header: 1. 0 at the end of the tape. -errno of the source, -EPROTONOSUPPORT. */
 int walk_next(struct walk *walk, struct block_header *ret_header) TRACE_MUST_CHECK;
 /*
- * The payload of the block whose header was returned: 1, valid until the walk moves on. 0: it is
- * cut off or its checksum is wrong, which is counted; the walk has moved past it.
+ * The payload of the block whose header was returned: 1, valid until the walk moves on. 0: it
+ * is cut off or its checksum is wrong, which is counted; the walk has moved past it.
  */
 int walk_payload(struct walk *walk, const struct block_header *header,
                  const uint8_t **ret_payload) TRACE_MUST_CHECK;

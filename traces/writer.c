@@ -41,8 +41,8 @@ struct trace_writer {
     struct trace_op *ops; /* the coder's room: the block being filled */
     uint32_t waiting;
     struct pending files, streams, meta, totals;
-    uint32_t file_count, stream_count;   /* appended */
-    uint32_t files_out, streams_out;     /* in blocks given to the coder */
+    uint32_t file_count, stream_count; /* appended */
+    uint32_t files_out, streams_out;   /* in blocks given to the coder */
     uint64_t lost;
     struct lost_kind *lost_kinds;
     size_t lost_kind_count;
@@ -83,7 +83,8 @@ static void writer_release(struct trace_writer *writer)
 
 static uint32_t writer_flags(const struct trace_writer *writer)
 {
-    return (writer->conf.raw ? TAPE_FLAG_RAW : 0) | (writer->conf.result ? TAPE_FLAG_RESULT : 0);
+    return (writer->conf.raw ? TAPE_FLAG_RAW : 0) |
+           (writer->conf.result ? TAPE_FLAG_RESULT : 0);
 }
 
 static int sink_put(struct trace_writer *writer, const void *data, size_t bytes)
@@ -160,7 +161,8 @@ static int table_block_put(struct trace_writer *writer, enum block_type type,
     return block_put(writer, &header, writer->packed.data, packed);
 }
 
-static int pending_put(struct trace_writer *writer, enum block_type type, struct pending *pending)
+static int pending_put(struct trace_writer *writer, enum block_type type,
+                       struct pending *pending)
 {
     int err;
 
@@ -322,8 +324,9 @@ int trace_writer_file_totals(struct trace_writer *writer, uint32_t index, uint64
                              uint64_t bytes, uint64_t max_end)
 {
     if (index >= writer->file_count)
-        return diag_set(writer->diag, -EINVAL, "%s: totals of file %" PRIu32 ", which is not there",
-                        writer->name, index);
+        return diag_set(writer->diag, -EINVAL,
+                        "%s: totals of file %" PRIu32 ", which is not there", writer->name,
+                        index);
     table_put_totals(&writer->totals.bytes, index, ops, bytes, max_end);
     writer->totals.count++;
     if (writer->totals.bytes.length >= TABLE_BLOCK_BYTES) {

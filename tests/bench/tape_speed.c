@@ -2,8 +2,8 @@
 /*
  * Rates and size of tapes: writes and reads back OPS synthetic operations with a fixed seed.
  *     tape_speed [OPS [DIR]]     key=value lines; rates are of one thread's CPU time
- * The operations are 4 KiB random reads and writes of 64 files by 8 streams with latencies: about
- * the most that a column can cost.
+ * The operations are 4 KiB random reads and writes of 64 files by 8 streams with latencies:
+ * about the most that a column can cost.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -170,8 +170,10 @@ int main(int argc, char **argv)
 
     if (count == 0)
         return 2;
-    snprintf(first, sizeof(first), "%s/tape_speed.%d.a.tape", dir ? dir : "/tmp", (int)getpid());
-    snprintf(second, sizeof(second), "%s/tape_speed.%d.b.tape", dir ? dir : "/tmp", (int)getpid());
+    snprintf(first, sizeof(first), "%s/tape_speed.%d.a.tape", dir ? dir : "/tmp",
+             (int)getpid());
+    snprintf(second, sizeof(second), "%s/tape_speed.%d.b.tape", dir ? dir : "/tmp",
+             (int)getpid());
     printf("ops=%" PRIu64 "\n", count);
     tape_write(first, &raw, count, 0, "raw_write");
     tape_read(first, "raw_read");
