@@ -26,6 +26,7 @@ struct reader {
     char *held; /* a call whose end was not in its line */
     size_t held_length;
     unsigned int held_lines;
+    bool summary; /* strace -C prints a table at the end: nothing follows it */
 };
 
 struct job {
@@ -138,6 +139,10 @@ static int take_line(struct job *job, struct reader *reader, const char *text, s
     int err;
 
     job->lines++;
+    if (length >= 6 && memcmp(text, "% time", 6) == 0)
+        reader->summary = true;
+    if (reader->summary)
+        return 0;
     if (reader->held != NULL &&
         (parsed->shape == STRACE_FOREIGN || parsed->shape == STRACE_BLANK) &&
         reader->held_lines < HELD_LINES) {
@@ -216,6 +221,14 @@ static int run_one(struct job *job, struct reader *reader)
     if (err == 0 && reader->held != NULL)
         err = bad_held(job, reader);
     return err;
+}
+
+/* Parents come before their children, whose descriptors they give. */
+static int by_pid(const void *a, const void *b)
+{
+    const struct reader *first = a, *second = b;
+
+    return first->file_pid < second->file_pid ? -1 : first->file_pid > second->file_pid;
 }
 
 /* Files of several processes, merged by time; without times each after the other. */
@@ -377,6 +390,7 @@ static int run(struct input **inputs, size_t count, struct import *import, const
         job.readers[i].input = inputs[i];
         job.readers[i].file_pid = pid_of_name(input_name(inputs[i]));
     }
+    qsort(job.readers, count, sizeof(*job.readers), by_pid);
     err = strace_world_new(&job.trace.world, import);
     if (err == 0)
         err = strace_aio_new(&job.trace.aio);
@@ -409,6 +423,8 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
         struct strace_line line;
 
         if (newline == NULL && !at_end)
+            break;
+        if (end - at >= 6 && memcmp(at, "% time", 6) == 0)
             break;
         strace_line_parse(at, (size_t)((newline ? newline : end) - at), &line);
         if (line.shape == STRACE_CALL || line.shape == STRACE_UNFINISHED ||

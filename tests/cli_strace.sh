@@ -153,6 +153,18 @@ says 'cannot tell +.*mmap.*io_uring' report
 ops log --all-fds >got
 equal "with --all-fds" 7 "$(grep -c . got)"
 
+# a file a process, without times: children after their parents, whatever the order of the names
+printf '%s\n' 'openat(AT_FDCWD, "/p", O_RDONLY) = 3' 'read(3, "x", 8) = 8' 'fork() = 1000' >ff.999
+printf '%s\n' 'read(3, "x", 8) = 8' '+++ exited with 0 +++' >ff.1000
+ops ff.1000 ff.999 >got
+equal "-ff without times" 'read "/p" 0 8 8 read "/p" 8 8 8' "$(paste -sd' ' got)"
+
+# the table of strace -C
+printf '%s\n' '1 read(3, "x", 1) = 1' '% time     seconds  usecs/call     calls    errors syscall' \
+    '------ ----------- ----------- --------- --------- ----------------' ' 50.00    0.000001           1         1           read' >log
+ops log --all-fds >got
+equal "with a table behind it" 1 "$(wc -l <got)"
+
 # superseded: a thread calls exec and goes on as its process
 cat >log <<'END'
 10 openat(AT_FDCWD, "/e", O_RDONLY) = 3
