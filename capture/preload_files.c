@@ -169,6 +169,10 @@ static uint64_t slot_resolve(int fd, int open_flags, const struct file_before *b
         }
     }
     length = path_of_fd(fd, path, sizeof(path), facts.st_nlink == 0);
+    if (length == 0) { /* a root without /proc */
+        length = sizeof("(unnamed)") - 1;
+        memcpy(path, "(unnamed)", length);
+    }
     entry.number = next_file_number();
     if (!shim_entry(&entry, path, length))
         return SLOT_LOST;

@@ -2,6 +2,7 @@
 /* Opening, closing, duplicating, and the name space. */
 #include "capture/preload.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@ DEFINE_REAL(open64);
 DEFINE_REAL(openat64);
 DEFINE_REAL(creat64);
 DEFINE_REAL(close);
+DEFINE_REAL(closedir);
+DEFINE_REAL(pclose);
 DEFINE_REAL(close_range);
 DEFINE_REAL(closefrom);
 DEFINE_REAL(dup);
@@ -227,6 +230,20 @@ EXPORT int close(int fd)
     if (record)
         op_end(record, result);
     return result;
+}
+
+/* Descriptors that libc closes by calls of its own. */
+EXPORT int closedir(DIR *directory)
+{
+    file_forget(dirfd(directory));
+    return REAL(closedir)(directory);
+}
+
+EXPORT int pclose(FILE *file)
+{
+    if (file)
+        file_forget(fileno(file));
+    return REAL(pclose)(file);
 }
 
 EXPORT int close_range(unsigned int first, unsigned int last, int flags)

@@ -60,6 +60,7 @@ void session_lost(struct session *session, const char *kind, int cpu, uint64_t c
 void session_unseen(struct session *session, const char *kind, uint64_t count);
 /* --content: some bytes that were written. Only how far they compress is kept. */
 void session_content(struct session *session, const void *bytes, size_t count);
+/* A line for the terminal and the tape; the same one again is dropped. */
 void session_note(struct session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const struct capture_scope *session_scope(const struct session *session);

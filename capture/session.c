@@ -313,6 +313,8 @@ void session_note(struct session *session, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    if (strstr(session->notes, text))
+        return; /* once is enough */
     diag_note(session->diag, "%s", text);
     if (used + strlen(text) + 2 < sizeof(session->notes))
         snprintf(session->notes + used, sizeof(session->notes) - used, "%s%s", used ? "\n" : "",
