@@ -45,7 +45,7 @@ if command -v gcc >/dev/null && gcc -static -o static static.c 2>/dev/null; then
     equal "static programs counted" 2 "$(meta static.tape 'unseen.program statically linked')"
 fi
 # A program started with an environment of its own is followed all the same.
-runs 0 $capture -o env.tape -- env -i "$prog" sync "$PWD/data/f"
+runs 0 $capture -o env.tape -- env -i ASAN_OPTIONS="$ASAN_OPTIONS" "$prog" sync "$PWD/data/f"
 equal "fsyncs of a program with a bare environment" 1 "$(count env.tape .by_op.fsync.count)"
 
 # ---- what is written says so

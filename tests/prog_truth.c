@@ -7,7 +7,7 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libaio.h>
+#include <linux/aio_abi.h>
 #include <linux/falloc.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
@@ -129,13 +129,46 @@ static void do_vectored(const char *path)
     close_file(fd);
 }
 
+/* The kernel's aio by system calls: libaio's own functions are what fio's test goes through. */
+static int io_setup(unsigned int depth, aio_context_t *context)
+{
+    return (int)syscall(SYS_io_setup, depth, context);
+}
+
+static int io_submit(aio_context_t context, long count, struct iocb **list)
+{
+    return (int)syscall(SYS_io_submit, context, count, list);
+}
+
+static int io_getevents(aio_context_t context, long min, long max, struct io_event *events,
+                        struct timespec *timeout)
+{
+    return (int)syscall(SYS_io_getevents, context, min, max, events, timeout);
+}
+
+static void io_destroy(aio_context_t context)
+{
+    syscall(SYS_io_destroy, context);
+}
+
+static void io_prep(struct iocb *block, int opcode, int fd, void *bytes, size_t length,
+                    long offset)
+{
+    memset(block, 0, sizeof(*block));
+    block->aio_lio_opcode = (uint16_t)opcode;
+    block->aio_fildes = (uint32_t)fd;
+    block->aio_buf = (uintptr_t)bytes;
+    block->aio_nbytes = length;
+    block->aio_offset = offset;
+}
+
 /* Batches of 1 to 64, each reaped whole. */
 static void do_libaio(const char *path)
 {
     int fd = with_data(path, sizeof(buffer), O_RDWR);
     struct iocb blocks[64], *list[64];
     struct io_event events[64];
-    io_context_t context = 0;
+    aio_context_t context = 0;
 
     if (io_setup(64, &context) < 0)
         die("io_setup");
@@ -143,9 +176,10 @@ static void do_libaio(const char *path)
         for (int i = 0; i < batch; i++) {
             list[i] = &blocks[i];
             if (i % 4 == 3)
-                io_prep_pwrite(&blocks[i], fd, buffer + i * 1024, 1024, i * 1024);
+                io_prep(&blocks[i], IOCB_CMD_PWRITE, fd, buffer + i * 1024, 1024, i * 1024);
             else
-                io_prep_pread(&blocks[i], fd, buffer + i * 1024, 512 + (size_t)batch, i * 1024);
+                io_prep(&blocks[i], IOCB_CMD_PREAD, fd, buffer + i * 1024, 512 + (size_t)batch,
+                        i * 1024);
         }
         if (io_submit(context, batch, list) != batch ||
             io_getevents(context, batch, batch, events, NULL) != batch)
@@ -154,7 +188,7 @@ static void do_libaio(const char *path)
             truth(i % 4 == 3 ? "write" : "read", i * 1024, i % 4 == 3 ? 1024 : 512 + batch,
                   i % 4 == 3 ? 1024 : 512 + batch);
     }
-    io_prep_fsync(&blocks[0], fd);
+    io_prep(&blocks[0], IOCB_CMD_FSYNC, fd, NULL, 0, 0);
     if (io_submit(context, 1, list) == 1 && io_getevents(context, 1, 1, events, NULL) == 1)
         truth("fsync", -1, 0, (long)events[0].res);
     io_destroy(context);
@@ -170,13 +204,13 @@ static void do_handreap(const char *path)
     } * ring;
     int fd = with_data(path, sizeof(buffer), O_RDONLY);
     struct iocb block, *list[1] = {&block};
-    io_context_t context = 0;
+    aio_context_t context = 0;
 
     if (io_setup(8, &context) < 0)
         die("io_setup");
-    ring = (void *)context;
+    ring = (void *)(uintptr_t)context;
     for (int i = 0; i < 100; i++) {
-        io_prep_pread(&block, fd, buffer, 100, i * 100);
+        io_prep(&block, IOCB_CMD_PREAD, fd, buffer, 100, i * 100);
         if (io_submit(context, 1, list) != 1)
             die("io_submit");
         while (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == ring->head)
