@@ -9,7 +9,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { COMMAND_MASK = 0xff };
+enum {
+    COMMAND_MASK = 0xff
+};
 
 /* ---- devices ----------------------------------------------------------------------------- */
 
@@ -135,10 +137,10 @@ void block_words_init(struct block_words *self, int (*value)(void *context, cons
         const char *name;
         uint32_t flag;
     } flags[] = {
-        {"__REQ_SYNC", TRACE_F_SYNC},         {"__REQ_META", TRACE_F_META},
-        {"__REQ_FUA", TRACE_F_FUA},           {"__REQ_PREFLUSH", TRACE_F_PREFLUSH},
-        {"__REQ_RAHEAD", TRACE_F_READAHEAD},  {"__REQ_NOWAIT", TRACE_F_NOWAIT},
-        {"__REQ_POLLED", TRACE_F_POLLED},     {"__REQ_HIPRI", TRACE_F_POLLED},
+        {"__REQ_SYNC", TRACE_F_SYNC},        {"__REQ_META", TRACE_F_META},
+        {"__REQ_FUA", TRACE_F_FUA},          {"__REQ_PREFLUSH", TRACE_F_PREFLUSH},
+        {"__REQ_RAHEAD", TRACE_F_READAHEAD}, {"__REQ_NOWAIT", TRACE_F_NOWAIT},
+        {"__REQ_POLLED", TRACE_F_POLLED},    {"__REQ_HIPRI", TRACE_F_POLLED},
         {"__REQ_ATOMIC", TRACE_F_ATOMIC},
     };
 
@@ -164,8 +166,9 @@ void block_words_init(struct block_words *self, int (*value)(void *context, cons
 /* blk_status_t to -errno; older kernels hand over the latter. */
 static int64_t block_error(int32_t status)
 {
-    static const int errors[] = {0,      EOPNOTSUPP, ETIMEDOUT, ENOSPC, ENOLINK, EREMOTEIO, EBADE,
-                                 ENODATA, EILSEQ,    ENOMEM,    EIO,    EREMCHG, EAGAIN};
+    static const int errors[] = {0,         EOPNOTSUPP, ETIMEDOUT, ENOSPC, ENOLINK,
+                                 EREMOTEIO, EBADE,      ENODATA,   EILSEQ, ENOMEM,
+                                 EIO,       EREMCHG,    EAGAIN};
 
     if (status <= 0)
         return status;
@@ -174,8 +177,8 @@ static int64_t block_error(int32_t status)
     return -EIO;
 }
 
-void block_op_fill(const struct block_words *self, const struct bpf_event_block *event, bool done,
-                   struct trace_op *ret_op)
+void block_op_fill(const struct block_words *self, const struct bpf_event_block *event,
+                   bool done, struct trace_op *ret_op)
 {
     struct trace_op op = TRACE_OP_INIT;
     uint8_t kind = self->kind[event->command & COMMAND_MASK];

@@ -15,18 +15,21 @@
 /* A device the user named: a disk, or a part of one. */
 struct block_target {
     char *path;
-    uint32_t device;      /* kernel dev_t of what was named */
-    uint32_t disk;        /* of the whole disk */
+    uint32_t device;       /* kernel dev_t of what was named */
+    uint32_t disk;         /* of the whole disk */
     uint64_t first_sector; /* 0 for a whole disk */
     uint64_t sectors;
-    uint32_t mode;        /* enum bpf_block_mode of the disk */
+    uint32_t mode; /* enum bpf_block_mode of the disk */
 };
 
 /* -ENOTBLK, -ENOENT and others with diag set. path is copied; release frees it. */
 int block_target_init(struct block_target *self, const char *path, struct diag *diag);
 void block_target_release(struct block_target *self);
 
-enum { BLOCK_COMMANDS_MAX = 256, BLOCK_FLAGS_MAX = 16 };
+enum {
+    BLOCK_COMMANDS_MAX = 256,
+    BLOCK_FLAGS_MAX = 16
+};
 
 /* What the low byte and the flag bits of a command mean on this kernel. */
 struct block_words {
@@ -37,7 +40,8 @@ struct block_words {
     unsigned int flag_count;
 };
 
-/* From the kernel's type information: value(context, "REQ_OP_READ") gives a number or -ENOENT. */
+/* From the kernel's type information: value(context, "REQ_OP_READ") gives a number or -ENOENT.
+ */
 void block_words_init(struct block_words *self, int (*value)(void *context, const char *name),
                       void *context);
 /*
@@ -45,7 +49,7 @@ void block_words_init(struct block_words *self, int (*value)(void *context, cons
  * subtracts; done = false for one still under way. A request's flush flag is dropped, as the
  * flush is a request of its own; on a device without requests it is kept.
  */
-void block_op_fill(const struct block_words *self, const struct bpf_event_block *event, bool done,
-                   struct trace_op *ret_op);
+void block_op_fill(const struct block_words *self, const struct bpf_event_block *event,
+                   bool done, struct trace_op *ret_op);
 
 #endif

@@ -7,7 +7,9 @@
 
 #include "traces/trace.h"
 
-enum { N = BPF_ARG_NONE };
+enum {
+    N = BPF_ARG_NONE
+};
 
 struct numbered_call {
     unsigned int number;
@@ -41,7 +43,8 @@ static const struct numbered_call call_rows[] = {
     {SYS_fdatasync, ROW(FD, FDATASYNC, .fd = 0)},
     {SYS_syncfs, ROW(FD, SYNCFS, .fd = 0)},
     {SYS_sync, ROW(ALL, SYNCFS)},
-    {SYS_sync_file_range, ROW(RANGE, SYNC_RANGE, .fd = 0, .offset = 1, .length = 2, .extra = 3)},
+    {SYS_sync_file_range,
+     ROW(RANGE, SYNC_RANGE, .fd = 0, .offset = 1, .length = 2, .extra = 3)},
     {SYS_readahead, ROW(RANGE, READAHEAD, .fd = 0, .offset = 1, .length = 2)},
     {SYS_fadvise64, ROW(ADVISE, READAHEAD, .fd = 0, .offset = 1, .length = 2, .extra = 3)},
     {SYS_ftruncate, ROW(RANGE, TRUNCATE, .fd = 0, .length = 1)},
@@ -86,36 +89,37 @@ static const struct numbered_call call_rows[] = {
 
 /* Opcode numbers of linux/io_uring.h: headers older than the kernel lack the last ones. */
 static const struct numbered_call uring_rows[] = {
-    {1, ROW(VECTOR, READ)},                                   /* READV */
-    {2, ROW(VECTOR, WRITE)},                                  /* WRITEV */
-    {3, ROW(FD, FSYNC)},                                      /* FSYNC */
-    {4, ROW(POSITION, READ, .flags = BPF_CALL_FIXED_BUF)},    /* READ_FIXED */
-    {5, ROW(POSITION, WRITE, .flags = BPF_CALL_FIXED_BUF)},   /* WRITE_FIXED */
-    {8, ROW(RANGE, SYNC_RANGE)},                              /* SYNC_FILE_RANGE */
-    {17, ROW(RANGE, FALLOCATE)},                              /* FALLOCATE */
-    {18, ROW(OPEN, OPEN)},                                    /* OPENAT */
-    {19, ROW(CLOSE, CLOSE)},                                  /* CLOSE */
-    {22, ROW(POSITION, READ)},                                /* READ */
-    {23, ROW(POSITION, WRITE)},                               /* WRITE */
-    {24, ROW(RANGE, READAHEAD)},                              /* FADVISE */
-    {28, ROW(OPEN, OPEN)},                                    /* OPENAT2 */
-    {35, ROW(PATHS, RENAME)},                                 /* RENAMEAT */
-    {36, ROW(PATH, UNLINK)},                                  /* UNLINKAT */
-    {37, ROW(PATH, MKDIR)},                                   /* MKDIRAT */
-    {38, ROW(PATHS, SYMLINK)},                                /* SYMLINKAT */
-    {39, ROW(PATHS, LINK)},                                   /* LINKAT */
-    {55, ROW(RANGE, TRUNCATE)},                               /* FTRUNCATE */
-    {60, ROW(VECTOR, READ, .flags = BPF_CALL_FIXED_BUF)},     /* READV_FIXED */
-    {61, ROW(VECTOR, WRITE, .flags = BPF_CALL_FIXED_BUF)},    /* WRITEV_FIXED */
+    {1, ROW(VECTOR, READ)},                                 /* READV */
+    {2, ROW(VECTOR, WRITE)},                                /* WRITEV */
+    {3, ROW(FD, FSYNC)},                                    /* FSYNC */
+    {4, ROW(POSITION, READ, .flags = BPF_CALL_FIXED_BUF)},  /* READ_FIXED */
+    {5, ROW(POSITION, WRITE, .flags = BPF_CALL_FIXED_BUF)}, /* WRITE_FIXED */
+    {8, ROW(RANGE, SYNC_RANGE)},                            /* SYNC_FILE_RANGE */
+    {17, ROW(RANGE, FALLOCATE)},                            /* FALLOCATE */
+    {18, ROW(OPEN, OPEN)},                                  /* OPENAT */
+    {19, ROW(CLOSE, CLOSE)},                                /* CLOSE */
+    {22, ROW(POSITION, READ)},                              /* READ */
+    {23, ROW(POSITION, WRITE)},                             /* WRITE */
+    {24, ROW(RANGE, READAHEAD)},                            /* FADVISE */
+    {28, ROW(OPEN, OPEN)},                                  /* OPENAT2 */
+    {35, ROW(PATHS, RENAME)},                               /* RENAMEAT */
+    {36, ROW(PATH, UNLINK)},                                /* UNLINKAT */
+    {37, ROW(PATH, MKDIR)},                                 /* MKDIRAT */
+    {38, ROW(PATHS, SYMLINK)},                              /* SYMLINKAT */
+    {39, ROW(PATHS, LINK)},                                 /* LINKAT */
+    {55, ROW(RANGE, TRUNCATE)},                             /* FTRUNCATE */
+    {60, ROW(VECTOR, READ, .flags = BPF_CALL_FIXED_BUF)},   /* READV_FIXED */
+    {61, ROW(VECTOR, WRITE, .flags = BPF_CALL_FIXED_BUF)},  /* WRITEV_FIXED */
 };
 
 #pragma GCC diagnostic pop
 
-/* read, write, open, close, fsync, readv, writev, fdatasync, pread64, pwrite64, sendfile, openat,
- * sync_file_range, splice, preadv, pwritev, io_submit, copy_file_range, preadv2, pwritev2,
- * io_uring_enter of i386. */
-static const unsigned short compat_rows[] = {3,   4,   5,   6,   118, 145, 146, 148, 180, 181, 187,
-                                             295, 314, 313, 333, 334, 248, 377, 378, 379, 426};
+/* read, write, open, close, fsync, readv, writev, fdatasync, pread64, pwrite64, sendfile,
+ * openat, sync_file_range, splice, preadv, pwritev, io_submit, copy_file_range, preadv2,
+ * pwritev2, io_uring_enter of i386. */
+static const unsigned short compat_rows[] = {3,   4,   5,   6,   118, 145, 146,
+                                             148, 180, 181, 187, 295, 314, 313,
+                                             333, 334, 248, 377, 378, 379, 426};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

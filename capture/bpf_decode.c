@@ -15,7 +15,8 @@ struct decode_thread {
     uint32_t pid, stream;
     char *paths[BPF_PATH_WHICH]; /* arguments of the next op */
     uint64_t raw_batch, batch;
-    struct trace_op pages; /* of a mapping, growing while the next ones adjoin; length 0 = none */
+    struct trace_op
+        pages; /* of a mapping, growing while the next ones adjoin; length 0 = none */
     struct flight_list submitted; /* of the io_submit that has not returned yet */
 };
 
@@ -109,8 +110,10 @@ static int path_event(struct bpf_decode *self, const struct bpf_event_path *even
     return thread->paths[which] ? 0 : -ENOMEM;
 }
 
-/* Takes the thread's argument `which` as an absolute path into out; false when it is missing. */
-static bool path_take(struct decode_thread *thread, unsigned int which, char *out, size_t out_size)
+/* Takes the thread's argument `which` as an absolute path into out; false when it is missing.
+ */
+static bool path_take(struct decode_thread *thread, unsigned int which, char *out,
+                      size_t out_size)
 {
     char *base = thread->paths[which], *text = thread->paths[which + 1];
     bool have = text && (text[0] == '/' || base) && text[0] &&
@@ -223,7 +226,8 @@ static int op_paths(struct bpf_decode *self, struct decode_thread *thread, struc
     return rc;
 }
 
-static uint64_t thread_batch(struct bpf_decode *self, struct decode_thread *thread, uint64_t raw)
+static uint64_t thread_batch(struct bpf_decode *self, struct decode_thread *thread,
+                             uint64_t raw)
 {
     if (!raw)
         return TRACE_UNKNOWN_U64;
@@ -247,15 +251,13 @@ static int op_prepare(struct bpf_decode *self, const struct bpf_event_op *event,
     switch (event->head.class) {
     case BPF_CLASS_OPEN:
     case BPF_CLASS_PATH:
-    case BPF_CLASS_PATHS:
-        return op_paths(self, thread, op);
-    default:
-        return 0;
+    case BPF_CLASS_PATHS: return op_paths(self, thread, op);
+    default: return 0;
     }
 }
 
-/* Hands an op over. One whose vector could not be read has no length: that is a loss, unless the
- * kernel could not read it either. */
+/* Hands an op over. One whose vector could not be read has no length: that is a loss, unless
+ * the kernel could not read it either. */
 static int op_tell(struct bpf_decode *self, const struct trace_op *op, bool no_length)
 {
     if (no_length && op->result != -EFAULT)
@@ -386,8 +388,8 @@ static struct bpf_table_key flight_key(const struct bpf_event *head, uint64_t co
                                        uint64_t context)
 {
     /* libaio names are user addresses, which other processes have too. */
-    return (struct bpf_table_key){cookie, context,
-                                  head->api == TRACE_API_LIBAIO ? head->pid : UINT64_C(1) << 32};
+    return (struct bpf_table_key){
+        cookie, context, head->api == TRACE_API_LIBAIO ? head->pid : UINT64_C(1) << 32};
 }
 
 static int flight_end(struct bpf_decode *self, struct flight *flight)
@@ -483,8 +485,8 @@ static int complete_event(struct bpf_decode *self, const struct bpf_event_comple
     if (!flight) /* a kind that is not recorded, or begun before the capture */
         return 0;
     flight->op.latency_ns = event->time_ns - (uint64_t)flight->op.issue_ns;
-    flight->op.completion = event->head.flags & BPF_OP_EXACT ? TRACE_COMPLETION_EXACT
-                                                             : TRACE_COMPLETION_UPPER;
+    flight->op.completion =
+        event->head.flags & BPF_OP_EXACT ? TRACE_COMPLETION_EXACT : TRACE_COMPLETION_UPPER;
     flight->op.result = bpf_op_result(flight->op.kind, event->result);
     flight->done = true;
     if (flight->from && flight->to && flight->op.result == 0)
@@ -565,34 +567,21 @@ int bpf_decode_event(struct bpf_decode *self, const void *bytes, size_t size)
     if (!least || size < least)
         return -EBADMSG;
     switch (head->type) {
-    case BPF_EVENT_OP:
-        return op_event(self, bytes);
-    case BPF_EVENT_COPY:
-        return copy_event(self, bytes);
-    case BPF_EVENT_SUBMIT:
-        return submit_event(self, bytes);
-    case BPF_EVENT_COMPLETE:
-        return complete_event(self, bytes);
+    case BPF_EVENT_OP: return op_event(self, bytes);
+    case BPF_EVENT_COPY: return copy_event(self, bytes);
+    case BPF_EVENT_SUBMIT: return submit_event(self, bytes);
+    case BPF_EVENT_COMPLETE: return complete_event(self, bytes);
     case BPF_EVENT_SUBMITTED:
         rc = thread_of(self, head, &thread);
         return rc ? rc : submit_returned(self, thread, complete->result, complete->time_ns);
-    case BPF_EVENT_GONE:
-        return flights_gone(self, head->pid, complete->context);
-    case BPF_EVENT_FILE:
-        return bpf_names_event(&self->names, bytes, size);
-    case BPF_EVENT_PATH:
-        return path_event(self, bytes, size);
-    case BPF_EVENT_FORK:
-        return fork_event(self, head);
-    case BPF_EVENT_EXEC:
-        maps_forget(self, head->pid);
-        return thread_event(self, bytes);
-    case BPF_EVENT_THREAD:
-        return thread_event(self, bytes);
-    case BPF_EVENT_EXIT:
-        return exit_event(self, head);
-    default:
-        return 0;
+    case BPF_EVENT_GONE: return flights_gone(self, head->pid, complete->context);
+    case BPF_EVENT_FILE: return bpf_names_event(&self->names, bytes, size);
+    case BPF_EVENT_PATH: return path_event(self, bytes, size);
+    case BPF_EVENT_FORK: return fork_event(self, head);
+    case BPF_EVENT_EXEC: maps_forget(self, head->pid); return thread_event(self, bytes);
+    case BPF_EVENT_THREAD: return thread_event(self, bytes);
+    case BPF_EVENT_EXIT: return exit_event(self, head);
+    default: return 0;
     }
 }
 
@@ -602,8 +591,12 @@ int bpf_decode_running(struct bpf_decode *self, uint32_t tid, const struct bpf_t
                        const struct bpf_call *call)
 {
     struct bpf_event_op event = {
-        .head = {.type = BPF_EVENT_OP, .kind = call->kind, .api = TRACE_API_SYNC,
-                 .class = call->class, .pid = thread->pid, .tid = tid},
+        .head = {.type = BPF_EVENT_OP,
+                 .kind = call->kind,
+                 .api = TRACE_API_SYNC,
+                 .class = call->class,
+                 .pid = thread->pid,
+                 .tid = tid},
         .issue_ns = thread->enter_ns,
         .done_ns = thread->enter_ns,
         .offset = thread->args[call->offset & 7],

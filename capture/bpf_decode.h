@@ -26,7 +26,7 @@ struct bpf_decode {
     struct bpf_table flights; /* cookie, context, pid -> struct decode_flight */
     struct bpf_table maps;    /* pid -> struct bpf_maps */
     uint64_t next_batch, page_bytes;
-    size_t pages_held; /* threads with pages not handed over yet */
+    size_t pages_held;           /* threads with pages not handed over yet */
     char path[BPF_PATH_MAX * 2]; /* scratch */
     char base[BPF_PATH_MAX * 2];
 };

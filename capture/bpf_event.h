@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the BPF programs and the recorders say to each other: the tables a program is loaded with
- * and the events it puts into the ring buffer. Both sides run on one machine, so plain structs
- * in host order; each starts with struct bpf_event and is a multiple of 8 bytes.
+ * What the BPF programs and the recorders say to each other: the tables a program is loaded
+ * with and the events it puts into the ring buffer. Both sides run on one machine, so plain
+ * structs in host order; each starts with struct bpf_event and is a multiple of 8 bytes.
  *
  * Included by BPF code too: only fixed-size types, no libc.
  */
@@ -50,8 +50,8 @@ struct bpf_call {
     __u8 fd;     /* OPEN, PATH: the dirfd (BPF_ARG_NONE: relative to the working folder) */
     __u8 offset; /* or pointer to it (COPY) */
     __u8 length;
-    __u8 extra;  /* kind's argument: mode, advice, flags */
-    __u8 path;   /* PATH, PATHS, OPEN: the text; VECTOR: the iovec */
+    __u8 extra; /* kind's argument: mode, advice, flags */
+    __u8 path;  /* PATH, PATHS, OPEN: the text; VECTOR: the iovec */
     __u8 fd2;
     __u8 path2;
     __u8 flags; /* BPF_CALL_* */
@@ -60,11 +60,11 @@ struct bpf_call {
 };
 
 enum {
-    BPF_CALL_OPEN_HOW = 1,   /* extra points to struct open_how */
-    BPF_CALL_CREAT = 2,      /* open without flags argument */
-    BPF_CALL_BY_HANDLE = 4,  /* no path text */
-    BPF_CALL_FIXED_BUF = 8,  /* io_uring registered buffer */
-    BPF_CALL_SENDFILE = 16,  /* the destination comes first and moves its position */
+    BPF_CALL_OPEN_HOW = 1,  /* extra points to struct open_how */
+    BPF_CALL_CREAT = 2,     /* open without flags argument */
+    BPF_CALL_BY_HANDLE = 4, /* no path text */
+    BPF_CALL_FIXED_BUF = 8, /* io_uring registered buffer */
+    BPF_CALL_SENDFILE = 16, /* the destination comes first and moves its position */
 };
 
 enum bpf_event_type {
@@ -79,32 +79,32 @@ enum bpf_event_type {
     BPF_EVENT_THREAD,    /* struct bpf_event_task: first seen, or a new comm */
     BPF_EVENT_FORK,      /* pid's child is tid */
     BPF_EVENT_EXEC,
-    BPF_EVENT_EXIT,      /* of one thread; flags & 1: the process's last */
-    BPF_EVENT_BLOCK,     /* struct bpf_event_block */
+    BPF_EVENT_EXIT,  /* of one thread; flags & 1: the process's last */
+    BPF_EVENT_BLOCK, /* struct bpf_event_block */
 };
 
 struct bpf_event {
     __u8 type;
-    __u8 kind;  /* enum trace_op_kind */
-    __u8 api;   /* enum trace_api */
-    __u8 class; /* enum bpf_class */
+    __u8 kind;   /* enum trace_op_kind */
+    __u8 api;    /* enum trace_api */
+    __u8 class;  /* enum bpf_class */
     __u32 flags; /* BPF_OP_* */
     __u32 pid, tid;
 };
 
 /* struct bpf_event's flags of an op. */
 enum {
-    BPF_OP_POSITION = 1u << 0,  /* at the file position; offset is what it really was */
+    BPF_OP_POSITION = 1u << 0, /* at the file position; offset is what it really was */
     BPF_OP_FIXED_FILE = 1u << 1,
     BPF_OP_FIXED_BUF = 1u << 2,
     BPF_OP_LINK = 1u << 3,
     BPF_OP_DRAIN = 1u << 4,
     BPF_OP_SQPOLL = 1u << 5,
     BPF_OP_POLLED = 1u << 6,
-    BPF_OP_EXACT = 1u << 7,     /* completion: seen when it happened; else an upper bound */
-    BPF_OP_CREATED = 1u << 8,   /* open: the file did not exist */
-    BPF_OP_NO_LENGTH = 1u << 9, /* the iovec could not be read */
-    BPF_OP_FIRST = 1u << 10,    /* first of its submission call; extra2 holds how many */
+    BPF_OP_EXACT = 1u << 7,      /* completion: seen when it happened; else an upper bound */
+    BPF_OP_CREATED = 1u << 8,    /* open: the file did not exist */
+    BPF_OP_NO_LENGTH = 1u << 9,  /* the iovec could not be read */
+    BPF_OP_FIRST = 1u << 10,     /* first of its submission call; extra2 holds how many */
     BPF_OP_CONTENDED = 1u << 11, /* others moved the position meanwhile */
 };
 
@@ -166,7 +166,7 @@ struct bpf_event_file {
 };
 
 enum {
-    BPF_FILE_PSEUDO = 1u << 0,    /* no folder: memfd and the like; one component */
+    BPF_FILE_PSEUDO = 1u << 0, /* no folder: memfd and the like; one component */
     BPF_FILE_DELETED = 1u << 1,
     BPF_FILE_TRUNCATED = 1u << 2, /* the path was too deep: its head is missing */
     BPF_FILE_CREATED = 1u << 5,   /* did not exist before this open */
@@ -180,7 +180,13 @@ struct bpf_event_path {
     __u32 unused;
 };
 
-enum bpf_path_which { BPF_PATH_BASE = 0, BPF_PATH_TEXT, BPF_PATH_BASE2, BPF_PATH_TEXT2, BPF_PATH_WHICH };
+enum bpf_path_which {
+    BPF_PATH_BASE = 0,
+    BPF_PATH_TEXT,
+    BPF_PATH_BASE2,
+    BPF_PATH_TEXT2,
+    BPF_PATH_WHICH
+};
 
 struct bpf_event_task {
     struct bpf_event head;
@@ -191,49 +197,56 @@ struct bpf_event_task {
 
 /* Counts of what was not delivered: per-CPU array, index = kind. */
 enum bpf_lost {
-    BPF_LOST_RING = 0,    /* ring buffer full */
-    BPF_LOST_USER,        /* an argument in user memory could not be read */
-    BPF_LOST_THREADS,     /* thread table full */
-    BPF_LOST_BATCH,       /* ops of a batch beyond what can be walked */
-    BPF_LOST_COMPAT,      /* calls of 32-bit programs: not decoded */
-    BPF_LOST_FIXED,       /* registered file could not be resolved */
-    BPF_LOST_REQUESTS,    /* block: request table full */
+    BPF_LOST_RING = 0, /* ring buffer full */
+    BPF_LOST_USER,     /* an argument in user memory could not be read */
+    BPF_LOST_THREADS,  /* thread table full */
+    BPF_LOST_BATCH,    /* ops of a batch beyond what can be walked */
+    BPF_LOST_COMPAT,   /* calls of 32-bit programs: not decoded */
+    BPF_LOST_FIXED,    /* registered file could not be resolved */
+    BPF_LOST_REQUESTS, /* block: request table full */
     BPF_LOST_KINDS
 };
 
 /* One block request (or bio, on devices without requests), from its queueing to its completion.
  * Also the value of the map `requests`, which holds those not completed. */
 struct bpf_event_block {
-    struct bpf_event head; /* pid and tid: who queued it */
+    struct bpf_event head;                        /* pid and tid: who queued it */
     __u64 queue_ns, insert_ns, issue_ns, done_ns; /* 0 = not seen; issue: the last one */
-    __u64 sector;          /* 512 bytes each, of the whole device */
+    __u64 sector;                                 /* 512 bytes each, of the whole device */
     __u32 bytes;
     __u32 done_bytes;
-    __u32 device;          /* kernel dev_t of the disk */
-    __u32 command;         /* REQ_OP and REQ_ flags, in the running kernel's numbers */
-    __s32 error;           /* 0, -errno, or a positive blk_status_t */
-    __u32 issues;          /* times it was handed to the driver */
-    __u32 bios;            /* that make it up; more than 1 when some were merged */
+    __u32 device;  /* kernel dev_t of the disk */
+    __u32 command; /* REQ_OP and REQ_ flags, in the running kernel's numbers */
+    __s32 error;   /* 0, -errno, or a positive blk_status_t */
+    __u32 issues;  /* times it was handed to the driver */
+    __u32 bios;    /* that make it up; more than 1 when some were merged */
     __u32 unused;
     char comm[16];
 };
 
-enum bpf_block_mode { BPF_BLOCK_REQUESTS = 1, BPF_BLOCK_BIOS = 2 };
+enum bpf_block_mode {
+    BPF_BLOCK_REQUESTS = 1,
+    BPF_BLOCK_BIOS = 2
+};
 
-enum bpf_scope_kind { BPF_SCOPE_TASKS = 0, BPF_SCOPE_CGROUP = 1, BPF_SCOPE_SYSTEM = 2 };
+enum bpf_scope_kind {
+    BPF_SCOPE_TASKS = 0,
+    BPF_SCOPE_CGROUP = 1,
+    BPF_SCOPE_SYSTEM = 2
+};
 
 /* A thread of the target, in the map `threads` by tid; user space reads it at the end for the
  * calls still under way. */
 struct bpf_thread {
     __u64 enter_ns;
-    __u64 file;      /* kernel address, used while the call runs */
-    __u64 position;  /* at enter */
-    __u64 args[8];   /* [6], [7]: 0 */
+    __u64 file;     /* kernel address, used while the call runs */
+    __u64 position; /* at enter */
+    __u64 args[8];  /* [6], [7]: 0 */
     struct bpf_file_key key;
     struct bpf_file_key known; /* last file announced from here */
     __u64 batch;
     __u32 file_flags;
-    __u32 call;      /* number + 1 while under way, else 0 */
+    __u32 call; /* number + 1 while under way, else 0 */
     __u32 pid;
     __u32 aio_ready; /* AIO_REAP: events in the ring at enter */
     __u32 alone;     /* the submission call has one op */

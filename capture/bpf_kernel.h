@@ -19,12 +19,12 @@
 
 #define KERNEL __attribute__((preserve_access_index))
 
-#define KERNEL_MODE_TYPE 0170000
-#define KERNEL_MODE_DIR 0040000
-#define KERNEL_MODE_REG 0100000
-#define KERNEL_MODE_BLK 0060000
+#define KERNEL_MODE_TYPE     0170000
+#define KERNEL_MODE_DIR      0040000
+#define KERNEL_MODE_REG      0100000
+#define KERNEL_MODE_BLK      0060000
 #define KERNEL_FMODE_CREATED (1u << 20)
-#define KERNEL_AT_FDCWD (-100)
+#define KERNEL_AT_FDCWD      (-100)
 
 struct super_block {
     __u32 s_dev;
@@ -129,13 +129,13 @@ struct filename {
 struct pt_regs {
     unsigned long r10, r9, r8, dx, si, di, orig_ax;
 } KERNEL;
-#define REGS_ARG0(r) ((r)->di)
-#define REGS_ARG1(r) ((r)->si)
-#define REGS_ARG2(r) ((r)->dx)
-#define REGS_ARG3(r) ((r)->r10)
-#define REGS_ARG4(r) ((r)->r8)
-#define REGS_ARG5(r) ((r)->r9)
-#define REGS_CALL(r) ((r)->orig_ax)
+#define REGS_ARG0(r)         ((r)->di)
+#define REGS_ARG1(r)         ((r)->si)
+#define REGS_ARG2(r)         ((r)->dx)
+#define REGS_ARG3(r)         ((r)->r10)
+#define REGS_ARG4(r)         ((r)->r8)
+#define REGS_ARG5(r)         ((r)->r9)
+#define REGS_CALL(r)         ((r)->orig_ax)
 #define TASK_IS_COMPAT(task) ((task)->thread_info.status & 2)
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
@@ -146,13 +146,13 @@ struct pt_regs {
     __u64 orig_x0;
     __s32 syscallno;
 } KERNEL;
-#define REGS_ARG0(r) ((r)->orig_x0)
-#define REGS_ARG1(r) ((r)->regs[1])
-#define REGS_ARG2(r) ((r)->regs[2])
-#define REGS_ARG3(r) ((r)->regs[3])
-#define REGS_ARG4(r) ((r)->regs[4])
-#define REGS_ARG5(r) ((r)->regs[5])
-#define REGS_CALL(r) ((r)->syscallno)
+#define REGS_ARG0(r)         ((r)->orig_x0)
+#define REGS_ARG1(r)         ((r)->regs[1])
+#define REGS_ARG2(r)         ((r)->regs[2])
+#define REGS_ARG3(r)         ((r)->regs[3])
+#define REGS_ARG4(r)         ((r)->regs[4])
+#define REGS_ARG5(r)         ((r)->regs[5])
+#define REGS_CALL(r)         ((r)->syscallno)
 #define TASK_IS_COMPAT(task) ((task)->thread_info.flags & (1ul << 22))
 #else
 #error "the argument registers of this architecture are not known here"
@@ -319,7 +319,9 @@ struct request___disk { /* up to 5.16 */
 
 /* ---- page cache -------------------------------------------------------------------------- */
 
-enum pageflags { PG_head = 6 };
+enum pageflags {
+    PG_head = 6
+};
 
 /* From 5.16. The first word is the flags, whatever type they have had. */
 struct folio {
@@ -342,9 +344,9 @@ extern const volatile bool have_cast;
 #define GET(value, type, pointer, field)                                                       \
     do {                                                                                       \
         if (have_cast)                                                                         \
-            (value) = ((type *)bpf_rdonly_cast((void *)(pointer),                              \
-                                               bpf_core_type_id_kernel(type)))                 \
-                          ->field;                                                             \
+            (value) =                                                                          \
+                ((type *)bpf_rdonly_cast((void *)(pointer), bpf_core_type_id_kernel(type)))    \
+                    ->field;                                                                   \
         else                                                                                   \
             bpf_core_read(&(value), sizeof(value), &((type *)(pointer))->field);               \
     } while (0)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/bpf_event.h"
@@ -25,7 +26,9 @@ enum {
     CAP_PERFMON_BIT = 38,
     CAP_BPF_BIT = 39,
     RING_BYTES_MIN = 1 << 18,
-    POLL_SLICE_MS = 10, /* without wake-ups the ring is looked at this often */
+    SLICE_MS = 5,           /* the ring is looked at this often */
+    BUSY_RECORDS = 20000,   /* after so many at once, at once again */
+    LOSSES_EVERY_MS = 200,
 };
 
 /* ---- probe ------------------------------------------------------------------------------- */
@@ -77,24 +80,28 @@ int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_siz
                       "cap_sys_ptrace=ep iotape-capture",
                       -EPERM);
     if (access(KERNEL_BTF, R_OK) != 0)
-        return refuse(reason, reason_size, "the kernel has no type information (" KERNEL_BTF ")",
-                      fix, fix_size, "use a kernel of 5.8 or newer built with CONFIG_DEBUG_INFO_BTF=y",
+        return refuse(reason, reason_size,
+                      "the kernel has no type information (" KERNEL_BTF ")", fix, fix_size,
+                      "use a kernel of 5.8 or newer built with CONFIG_DEBUG_INFO_BTF=y",
                       -ENOENT);
     if (lockdown_confidential())
-        return refuse(reason, reason_size, "the kernel is locked down to confidentiality", fix,
-                      fix_size, "boot with lockdown=integrity, or without secure boot's lockdown",
-                      -EPERM);
+        return refuse(
+            reason, reason_size, "the kernel is locked down to confidentiality", fix, fix_size,
+            "boot with lockdown=integrity, or without secure boot's lockdown", -EPERM);
     if (stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino != PID_NAMESPACE_INITIAL)
-        return refuse(reason, reason_size, "runs inside a pid namespace, where process numbers"
-                                           " are not the kernel's",
-                      fix, fix_size, "run it on the host, or start the container with --pid=host",
-                      -EPERM);
+        return refuse(reason, reason_size,
+                      "runs inside a pid namespace, where process numbers"
+                      " are not the kernel's",
+                      fix, fix_size,
+                      "run it on the host, or start the container with --pid=host", -EPERM);
     fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "iotape_probe", 0, 0, 4096 * 4, NULL);
     if (fd < 0) {
         error = -errno;
-        snprintf(reason, reason_size, "the kernel refuses a BPF ring buffer: %s", strerror(-error));
-        snprintf(fix, fix_size, error == -EPERM ? "run it as root outside a restricted container"
-                                                : "use a kernel 5.8 or newer");
+        snprintf(reason, reason_size, "the kernel refuses a BPF ring buffer: %s",
+                 strerror(-error));
+        snprintf(fix, fix_size,
+                 error == -EPERM ? "run it as root outside a restricted container"
+                                 : "use a kernel 5.8 or newer");
         return error;
     }
     close(fd);
@@ -106,8 +113,8 @@ int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_siz
 /* libbpf describes a refusal by printing: the last lines are kept for the diag. */
 static __thread char printed[512];
 
-__attribute__((format(printf, 2, 0))) static int
-keep_printed(enum libbpf_print_level level, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static int keep_printed(enum libbpf_print_level level,
+                                                              const char *format, va_list args)
 {
     char text[sizeof(printed)];
     const char *debug = getenv("IOTAPE_BPF_DEBUG");
@@ -174,7 +181,8 @@ int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, str
 }
 
 /* Finds a variable of .rodata by name in the object's own type information. */
-static int rodata_find(const struct btf *btf, const char *name, size_t *ret_offset, size_t *ret_size)
+static int rodata_find(const struct btf *btf, const char *name, size_t *ret_offset,
+                       size_t *ret_size)
 {
     int id = btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC);
     const struct btf_type *section = id > 0 ? btf__type_by_id(btf, id) : NULL;
@@ -202,9 +210,10 @@ int bpf_loader_set(struct bpf_loader *self, const char *name, const void *value,
     if (rc)
         return diag_set(self->diag, rc, "BPF object: no variable %s", name);
     if (have != size)
-        return diag_set(self->diag, -EINVAL, "BPF object: %s has %zu bytes, not %zu", name, have,
-                        size);
-    bpf_object__for_each_map(each, self->object) {
+        return diag_set(self->diag, -EINVAL, "BPF object: %s has %zu bytes, not %zu", name,
+                        have, size);
+    bpf_object__for_each_map(each, self->object)
+    {
         const char *text = bpf_map__name(each);
         size_t length = strlen(text);
 
@@ -249,16 +258,13 @@ int bpf_loader_load(struct bpf_loader *self, uint64_t ring_bytes,
                     int (*event)(void *context, const void *bytes, size_t size),
                     void *event_context)
 {
-    uint64_t size = ring_bytes_round(ring_bytes), wake = size / 4;
+    uint64_t size = ring_bytes_round(ring_bytes);
     struct bpf_map *ring = bpf_object__find_map_by_name(self->object, "events");
     int rc;
 
     if (!ring)
         return diag_set(self->diag, -EINVAL, "BPF object: no map events");
     bpf_map__set_max_entries(ring, (uint32_t)size);
-    rc = bpf_loader_set(self, "wake_bytes", &wake, sizeof(wake));
-    if (rc)
-        return rc;
     printed[0] = '\0';
     rc = bpf_object__load(self->object);
     if (rc)
@@ -281,12 +287,12 @@ int bpf_loader_attach(struct bpf_loader *self)
     struct bpf_program *program;
     size_t count = 0;
 
-    bpf_object__for_each_program(program, self->object)
-        count++;
+    bpf_object__for_each_program(program, self->object) count++;
     self->links = calloc(count + 1, sizeof(*self->links));
     if (!self->links)
         return -ENOMEM;
-    bpf_object__for_each_program(program, self->object) {
+    bpf_object__for_each_program(program, self->object)
+    {
         if (!bpf_program__autoload(program))
             continue;
         self->links[self->link_count] = bpf_program__attach(program);
@@ -313,32 +319,32 @@ int bpf_loader_map_fd(struct bpf_loader *self, const char *name)
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* The programs wake nobody below a quarter of the ring, so a wait is cut into slices. */
+/* Waking the reader would cost the target more than the event itself, so the reader sleeps in
+ * short slices: a ring holds many times what a slice brings. */
 int bpf_loader_poll(struct bpf_loader *self, int timeout_ms)
 {
-    int n, left = timeout_ms;
+    int left = timeout_ms;
 
     for (;;) {
-        n = ring_buffer__consume(self->ring);
+        struct timespec slice = {.tv_nsec = (left < SLICE_MS ? left : SLICE_MS) * 1000000L};
+
+        if (left > 0 && self->last_records < BUSY_RECORDS && nanosleep(&slice, NULL) != 0)
+            left = 0; /* a signal: the program wants to see to it */
+        self->last_records = ring_buffer__consume(self->ring);
         if (self->event_error)
             return self->event_error;
-        if (n != 0 || left <= 0)
-            return n;
-        n = ring_buffer__poll(self->ring, left < POLL_SLICE_MS ? left : POLL_SLICE_MS);
-        if (self->event_error)
-            return self->event_error;
-        if (n != 0)
-            return n == -EINTR ? 0 : n;
-        left -= POLL_SLICE_MS;
+        left -= SLICE_MS;
+        if (self->last_records != 0 || left <= 0)
+            return self->last_records;
     }
 }
 
 static const char *lost_name(unsigned int kind)
 {
     static const char *const names[BPF_LOST_KINDS] = {
-        [BPF_LOST_RING] = "ring-full",       [BPF_LOST_USER] = "user-read",
-        [BPF_LOST_THREADS] = "thread-table", [BPF_LOST_BATCH] = "batch-too-long",
-        [BPF_LOST_COMPAT] = "32-bit calls",  [BPF_LOST_FIXED] = "registered-file",
+        [BPF_LOST_RING] = "ring-full",         [BPF_LOST_USER] = "user-read",
+        [BPF_LOST_THREADS] = "thread-table",   [BPF_LOST_BATCH] = "batch-too-long",
+        [BPF_LOST_COMPAT] = "32-bit calls",    [BPF_LOST_FIXED] = "registered-file",
         [BPF_LOST_REQUESTS] = "request-table",
     };
 
@@ -350,7 +356,8 @@ static void tell_misses(struct bpf_loader *self, struct session *session)
     struct bpf_program *program;
     uint64_t misses = 0;
 
-    bpf_object__for_each_program(program, self->object) {
+    bpf_object__for_each_program(program, self->object)
+    {
         struct bpf_prog_info info = {0};
         __u32 size = sizeof(info);
 
@@ -363,7 +370,7 @@ static void tell_misses(struct bpf_loader *self, struct session *session)
     self->misses_told = misses;
 }
 
-void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session)
+static void tell_losses(struct bpf_loader *self, struct session *session)
 {
     int fd = bpf_loader_map_fd(self, "lost");
     uint64_t *values = calloc((size_t)self->cpus, sizeof(*values));
@@ -372,7 +379,8 @@ void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session)
         if (bpf_map_lookup_elem(fd, &kind, values) != 0)
             continue;
         for (int cpu = 0; cpu < self->cpus; cpu++) {
-            uint64_t *told = &self->lost_told[kind * (unsigned int)self->cpus + (unsigned int)cpu];
+            uint64_t *told =
+                &self->lost_told[kind * (unsigned int)self->cpus + (unsigned int)cpu];
             uint64_t more = values[cpu] - *told;
 
             if (!more)
@@ -385,6 +393,22 @@ void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session)
         }
     }
     free(values);
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session, bool now)
+{
+    if (!now && now_ms() - self->losses_ms < LOSSES_EVERY_MS)
+        return;
+    self->losses_ms = now_ms();
+    tell_losses(self, session);
     tell_misses(self, session);
 }
 

@@ -23,8 +23,9 @@ struct bpf_loader {
     struct bpf_link **links;
     size_t link_count;
     struct diag *diag;
-    uint64_t *lost_told;  /* [kind * cpus + cpu], what has been told already */
-    uint64_t misses_told;
+    uint64_t *lost_told; /* [kind * cpus + cpu], what has been told already */
+    uint64_t misses_told, losses_ms;
+    int last_records;
     int cpus;
     struct btf *kernel; /* its type information */
     int (*event)(void *context, const void *bytes, size_t size);
@@ -43,8 +44,9 @@ int bpf_loader_kernel_number(struct bpf_loader *self, const char *enumerator);
 /* Sets a `const volatile` variable of the programs; -ENOENT, or -EINVAL when sizes differ. */
 int bpf_loader_set(struct bpf_loader *self, const char *name, const void *value, size_t size);
 void bpf_loader_skip(struct bpf_loader *self, const char *program); /* not loaded */
-/* ring_bytes is for all CPUs, rounded up to a power of two. event gets every record of the ring;
- * an error it returns ends poll. -EPERM, -ENOMEM, -EINVAL (refused: the verifier's last line). */
+/* ring_bytes is for all CPUs, rounded up to a power of two. event gets every record of the
+ * ring; an error it returns ends poll. -EPERM, -ENOMEM, -EINVAL (refused: the verifier's last
+ * line). */
 int bpf_loader_load(struct bpf_loader *self, uint64_t ring_bytes,
                     int (*event)(void *context, const void *bytes, size_t size),
                     void *event_context);
@@ -53,9 +55,9 @@ void bpf_loader_detach(struct bpf_loader *self);
 int bpf_loader_map_fd(struct bpf_loader *self, const char *name); /* or -ENOENT */
 /* Records handled (> 0), 0 when none came within timeout_ms, or -errno. */
 int bpf_loader_poll(struct bpf_loader *self, int timeout_ms);
-/* Tells the session what was lost since the last call: the map `lost`, by kind and CPU, and
- * runs the kernel skipped. */
-void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session);
+/* Tells the session what was lost since the last time: the map `lost`, by kind and CPU, and runs
+ * the kernel skipped. Not now: only when a while has passed, so it may be called often. */
+void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session, bool now);
 void bpf_loader_release(struct bpf_loader *self);
 
 #endif

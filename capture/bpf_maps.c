@@ -69,7 +69,8 @@ int bpf_maps_remove(struct bpf_maps *self, uint64_t start, uint64_t length)
             i++;
             continue;
         }
-        if (range->end > end && range->start < start) { /* a hole: the right part is a new one */
+        if (range->end > end &&
+            range->start < start) { /* a hole: the right part is a new one */
             right.offset += end - right.start;
             right.start = end;
             range->end = start;

@@ -10,8 +10,8 @@
 #include "capture/bpf_path.h"
 
 struct bpf_name {
-    uint32_t number; /* in the session's table */
-    char *path;      /* as of now */
+    uint32_t number;         /* in the session's table */
+    char *path;              /* as of now */
     struct trace_file facts; /* path unset */
 };
 
@@ -44,20 +44,13 @@ static struct bpf_table_key file_table_key(const struct bpf_file_key *key)
 static uint8_t kind_of_mode(uint32_t mode)
 {
     switch (mode & S_IFMT) {
-    case S_IFREG:
-        return TRACE_FILE_REGULAR;
-    case S_IFBLK:
-        return TRACE_FILE_BLOCK;
-    case S_IFDIR:
-        return TRACE_FILE_DIRECTORY;
-    case S_IFCHR:
-        return TRACE_FILE_CHAR;
-    case S_IFIFO:
-        return TRACE_FILE_PIPE;
-    case S_IFSOCK:
-        return TRACE_FILE_SOCKET;
-    default:
-        return TRACE_FILE_OTHER;
+    case S_IFREG: return TRACE_FILE_REGULAR;
+    case S_IFBLK: return TRACE_FILE_BLOCK;
+    case S_IFDIR: return TRACE_FILE_DIRECTORY;
+    case S_IFCHR: return TRACE_FILE_CHAR;
+    case S_IFIFO: return TRACE_FILE_PIPE;
+    case S_IFSOCK: return TRACE_FILE_SOCKET;
+    default: return TRACE_FILE_OTHER;
     }
 }
 
@@ -163,7 +156,8 @@ static int path_of_mapping(const struct bpf_event_file *event, char *out, size_t
         return 0;
     while (fgets(line, sizeof(line), maps)) {
         line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%*s %*s %*s %x:%x %llu %n", &major_number, &minor_number, &inode, &at) < 3)
+        if (sscanf(line, "%*s %*s %*s %x:%x %llu %n", &major_number, &minor_number, &inode,
+                   &at) < 3)
             continue;
         if (inode != event->key.inode || line[at] != '/' ||
             (major_number << 20 | minor_number) != event->key.device)
@@ -247,10 +241,10 @@ int bpf_names_renamed(struct bpf_names *self, const char *from, const char *to)
     if (file)
         return file_name(self, file, to);
     while (!rc && (file = bpf_table_next(&self->files, &at, NULL))) {
-        if (!file->path || strncmp(file->path, from, length) != 0 ||
-            file->path[length] != '/')
+        if (!file->path || strncmp(file->path, from, length) != 0 || file->path[length] != '/')
             continue;
-        if ((size_t)snprintf(text, sizeof(text), "%s%s", to, file->path + length) < sizeof(text))
+        if ((size_t)snprintf(text, sizeof(text), "%s%s", to, file->path + length) <
+            sizeof(text))
             rc = file_name(self, file, text);
     }
     return rc;

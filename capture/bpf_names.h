@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of a bpf capture: their identity in the kernel, the name each has now, and its number
- * in the session's table. A renamed file gets another entry there, under the new name.
+ * The files of a bpf capture: their identity in the kernel, the name each has now, and its
+ * number in the session's table. A renamed file gets another entry there, under the new name.
  */
 #ifndef CAPTURE_BPF_NAMES_H
 #define CAPTURE_BPF_NAMES_H
@@ -15,8 +15,8 @@
 
 struct bpf_names {
     struct session *session;
-    struct bpf_table files; /* struct bpf_file_key -> struct bpf_name */
-    struct bpf_table paths; /* hash of a path -> the struct bpf_name that has it now */
+    struct bpf_table files;      /* struct bpf_file_key -> struct bpf_name */
+    struct bpf_table paths;      /* hash of a path -> the struct bpf_name that has it now */
     char path[BPF_PATH_MAX * 2]; /* scratch */
 };
 
@@ -24,8 +24,8 @@ void bpf_names_init(struct bpf_names *self, struct session *session);
 void bpf_names_release(struct bpf_names *self);
 /* A file is met, or opened under a name. size is of the event with its text: -EBADMSG when the
  * two do not fit, else an error of the session or -ENOMEM. */
-int bpf_names_event(struct bpf_names *self, const struct bpf_event_file *event, size_t size)
-    TRACE_MUST_CHECK;
+int bpf_names_event(struct bpf_names *self, const struct bpf_event_file *event,
+                    size_t size) TRACE_MUST_CHECK;
 /* The number of an op's file; TRACE_NONE_U32 for an empty key. One whose path was lost with the
  * ring full is named by its inode. */
 int bpf_names_number(struct bpf_names *self, const struct bpf_file_key *key,
@@ -35,7 +35,7 @@ int bpf_names_number(struct bpf_names *self, const struct bpf_file_key *key,
 int bpf_names_by_path(struct bpf_names *self, const char *path, uint8_t kind,
                       uint32_t *ret_number) TRACE_MUST_CHECK;
 /* After a rename the file, or all files of the folder, have the new name. */
-int bpf_names_renamed(struct bpf_names *self, const char *from, const char *to)
-    TRACE_MUST_CHECK;
+int bpf_names_renamed(struct bpf_names *self, const char *from,
+                      const char *to) TRACE_MUST_CHECK;
 
 #endif

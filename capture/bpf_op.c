@@ -121,8 +121,7 @@ static bool kind_fill(const struct bpf_event_op *event, struct trace_op *op)
         if (uring && event->extra & URING_FSYNC_DATA)
             op->kind = TRACE_FDATASYNC;
         break;
-    case TRACE_READAHEAD:
-        return !uring || event->extra == ADVICE_WILLNEED;
+    case TRACE_READAHEAD: return !uring || event->extra == ADVICE_WILLNEED;
     case TRACE_OPEN:
         op->arg = event->extra == ~UINT64_C(0) ? O_CREAT | O_WRONLY | O_TRUNC
                                                : bpf_op_open_flags(event->extra);
@@ -135,11 +134,8 @@ static bool kind_fill(const struct bpf_event_op *event, struct trace_op *op)
         break;
     case TRACE_MKDIR:
     case TRACE_MMAP:
-    case TRACE_SYNC_RANGE:
-        op->arg = (uint32_t)event->extra;
-        break;
-    default:
-        break;
+    case TRACE_SYNC_RANGE: op->arg = (uint32_t)event->extra; break;
+    default: break;
     }
     return true;
 }
@@ -147,8 +143,8 @@ static bool kind_fill(const struct bpf_event_op *event, struct trace_op *op)
 static bool kind_has_offset(unsigned int kind)
 {
     return trace_op_has_range(kind) || kind == TRACE_SYNC_RANGE || kind == TRACE_READAHEAD ||
-           kind == TRACE_FALLOCATE || kind == TRACE_MMAP || kind == TRACE_COPY || kind == TRACE_FILL ||
-           kind == TRACE_WRITEBACK;
+           kind == TRACE_FALLOCATE || kind == TRACE_MMAP || kind == TRACE_COPY ||
+           kind == TRACE_FILL || kind == TRACE_WRITEBACK;
 }
 
 bool bpf_op_fill(const struct bpf_event_op *event, struct trace_op *ret_op)
@@ -168,7 +164,8 @@ bool bpf_op_fill(const struct bpf_event_op *event, struct trace_op *ret_op)
         op.length = TRANSFER_MAX;
     op.flags = flags_of_bits(event->head.flags);
     if (op.kind == TRACE_READ || op.kind == TRACE_WRITE)
-        op.flags |= flags_of_file(event->file_flags, op.kind) | flags_of_call(event->call_flags);
+        op.flags |=
+            flags_of_file(event->file_flags, op.kind) | flags_of_call(event->call_flags);
     if (event->head.class == BPF_CLASS_PAGES)
         op.flags |= TRACE_F_DERIVED; /* no call, so no result and no latency */
     else if (event->head.type == BPF_EVENT_OP || event->head.type == BPF_EVENT_COPY) {

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAPS_MAX = 64 }; /* calls under way at once; the oldest gap is forgotten */
+enum {
+    GAPS_MAX = 64
+}; /* calls under way at once; the oldest gap is forgotten */
 
 struct gap {
     uint64_t start, end;
@@ -50,7 +52,8 @@ static int gap_add(struct position_file *file, uint64_t start, uint64_t end)
 }
 
 /* Cuts [start, end) out of the index-th gap, which holds it. */
-static int gap_take(struct position_file *file, unsigned int index, uint64_t start, uint64_t end)
+static int gap_take(struct position_file *file, unsigned int index, uint64_t start,
+                    uint64_t end)
 {
     struct gap gap = file->gaps[index];
 
@@ -72,7 +75,8 @@ static bool gap_holding(const struct position_file *file, uint64_t start, uint64
 }
 
 /* A gap of just that size, else the first that is large enough. */
-static bool gap_fitting(const struct position_file *file, uint64_t bytes, unsigned int *ret_index)
+static bool gap_fitting(const struct position_file *file, uint64_t bytes,
+                        unsigned int *ret_index)
 {
     bool found = false;
 
@@ -91,7 +95,8 @@ static bool gap_fitting(const struct position_file *file, uint64_t bytes, unsign
     return found;
 }
 
-static struct position_file *file_make(struct bpf_positions *self, uint64_t address, uint64_t end)
+static struct position_file *file_make(struct bpf_positions *self, uint64_t address,
+                                       uint64_t end)
 {
     struct bpf_table_key key = {address, 0, 0};
     struct position_file *file = bpf_table_find(&self->files, key);
@@ -125,7 +130,8 @@ static int end_reset(struct position_file *file, uint64_t start, uint64_t end)
     return 0;
 }
 
-/* The position was here once: what lies between it and the first known place is still to come. */
+/* The position was here once: what lies between it and the first known place is still to come.
+ */
 static int base_move(struct position_file *file, uint64_t before)
 {
     int rc = 0;

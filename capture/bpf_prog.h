@@ -18,9 +18,9 @@ const volatile __u32 scope_cgroup_level = 0;
 const volatile char scope_comm[16] = {};
 const volatile __u32 self_tgid = 0; /* the collector */
 const volatile bool all_fds = false;
-const volatile __u64 wake_bytes = 1 << 20; /* the reader is woken at this fill, else it polls */
 const volatile __u64 page_bytes = 4096;
-const volatile bool complete_by_cqe = false; /* arguments of io_uring_complete, 6.14 and newer */
+const volatile bool complete_by_cqe =
+    false; /* arguments of io_uring_complete, 6.14 and newer */
 const volatile struct bpf_call calls[BPF_CALLS_MAX] = {};
 const volatile struct bpf_call uring_calls[BPF_URING_MAX] = {};
 const volatile __u8 compat_io[BPF_CALLS_MAX] = {}; /* I/O calls by their 32-bit numbers */
@@ -114,15 +114,10 @@ static __always_inline void *event_reserve(__u64 bytes)
     return event;
 }
 
-static __always_inline __u64 event_wake(void)
-{
-    return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= wake_bytes ? BPF_RB_FORCE_WAKEUP
-                                                                       : BPF_RB_NO_WAKEUP;
-}
-
+/* The reader looks by the clock: nobody is woken from the target's calls. */
 static __always_inline void event_submit(void *event)
 {
-    bpf_ringbuf_submit(event, event_wake());
+    bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
 static __always_inline void event_head(struct bpf_event *head, __u8 type, __u8 kind, __u8 class)

@@ -105,15 +105,11 @@ static __always_inline int aio_kind(__u16 opcode, bool *ret_vector)
     *ret_vector = opcode == 7 || opcode == 8;
     switch (opcode) {
     case 0:
-    case 7:
-        return TRACE_READ;
+    case 7: return TRACE_READ;
     case 1:
-    case 8:
-        return TRACE_WRITE;
-    case 2:
-        return TRACE_FSYNC;
-    case 3:
-        return TRACE_FDATASYNC;
+    case 8: return TRACE_WRITE;
+    case 2: return TRACE_FSYNC;
+    case 3: return TRACE_FDATASYNC;
     }
     return -1;
 }
@@ -197,13 +193,14 @@ static long aio_ring_one(__u32 index, struct aio_walk *walk)
     at = walk->first + index;
     if (at >= walk->ring_count)
         at -= walk->ring_count;
-    if (bpf_probe_read_user(&done, sizeof(done),
-                            (void *)(walk->context + sizeof(struct aio_head) + at * sizeof(done)))) {
+    if (bpf_probe_read_user(
+            &done, sizeof(done),
+            (void *)(walk->context + sizeof(struct aio_head) + at * sizeof(done)))) {
         lost_add(BPF_LOST_USER, 1);
         return 0;
     }
-    complete_output(BPF_EVENT_COMPLETE, TRACE_API_LIBAIO, 0, walk->now, done.block, walk->context,
-                    done.result);
+    complete_output(BPF_EVENT_COMPLETE, TRACE_API_LIBAIO, 0, walk->now, done.block,
+                    walk->context, done.result);
     return 0;
 }
 
@@ -221,7 +218,8 @@ static long aio_reap_one(__u32 index, struct aio_walk *walk)
     }
     /* What was not there when the call began arrived while it waited. */
     complete_output(BPF_EVENT_COMPLETE, TRACE_API_LIBAIO,
-                    index >= walk->ready ? BPF_OP_EXACT : 0, walk->now, done.block, walk->context, done.result);
+                    index >= walk->ready ? BPF_OP_EXACT : 0, walk->now, done.block,
+                    walk->context, done.result);
     return 0;
 }
 
@@ -293,8 +291,8 @@ static __noinline void aio_submit_enter(struct bpf_thread *thread)
 
 static __noinline void aio_submit_exit(struct bpf_thread *thread, __s64 result)
 {
-    complete_output(BPF_EVENT_SUBMITTED, TRACE_API_LIBAIO, 0, bpf_ktime_get_ns(), thread->enter_ns,
-                    thread->args[0], result);
+    complete_output(BPF_EVENT_SUBMITTED, TRACE_API_LIBAIO, 0, bpf_ktime_get_ns(),
+                    thread->enter_ns, thread->args[0], result);
 }
 
 static __noinline void aio_reap_exit(struct bpf_thread *thread, __s64 result)

@@ -113,7 +113,7 @@ static __always_inline int scratch_output(struct scratch *s, __u32 bytes)
     bytes = (bytes + sizeof(s->out.head) + 7) & ~7u;
     if (bytes > sizeof(s->out.head) + BPF_PATH_MAX + NAME_BYTES_MAX)
         return 0;
-    if (bpf_ringbuf_output(&events, &s->out, bytes, event_wake())) {
+    if (bpf_ringbuf_output(&events, &s->out, bytes, BPF_RB_NO_WAKEUP)) {
         lost_add(BPF_LOST_RING, 1);
         return 0;
     }
@@ -153,13 +153,15 @@ __noinline int file_announce(__u64 file_address, struct bpf_file_key *key, __u32
     return 1;
 }
 
-static __always_inline bool key_equal(const struct bpf_file_key *a, const struct bpf_file_key *b)
+static __always_inline bool key_equal(const struct bpf_file_key *a,
+                                      const struct bpf_file_key *b)
 {
     return a->inode == b->inode && a->device == b->device && a->generation == b->generation;
 }
 
 /* The file's identity; false when its kind is not recorded. */
-static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret_key, bool folders)
+static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret_key,
+                                     bool folders)
 {
     struct inode *inode;
     struct super_block *sb;
@@ -212,7 +214,8 @@ __noinline int path_base(int dirfd, __u32 which)
     if (!s)
         return 0;
     if (dirfd == KERNEL_AT_FDCWD) {
-        from = (__u64)BPF_CORE_READ(task_get(), fs) + bpf_core_field_offset(struct fs_struct, pwd);
+        from =
+            (__u64)BPF_CORE_READ(task_get(), fs) + bpf_core_field_offset(struct fs_struct, pwd);
     } else {
         from = (__u64)file_of_fd(dirfd);
         if (!from)

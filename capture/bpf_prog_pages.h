@@ -60,7 +60,8 @@ __noinline int inode_announce(__u64 inode_address, struct bpf_file_key *key)
 }
 
 /* Is the page this call's doing? */
-static __always_inline bool page_of_call(struct bpf_thread *thread, const struct bpf_file_key *key)
+static __always_inline bool page_of_call(struct bpf_thread *thread,
+                                         const struct bpf_file_key *key)
 {
     __u8 class;
 
@@ -68,17 +69,14 @@ static __always_inline bool page_of_call(struct bpf_thread *thread, const struct
         return false;
     class = calls[(thread->call - 1) & (BPF_CALLS_MAX - 1)].class;
     switch (class) {
-    case BPF_CLASS_MAP: /* MAP_POPULATE */
-        return false;
+    case BPF_CLASS_MAP: /* MAP_POPULATE */ return false;
     case BPF_CLASS_COPY:
     case BPF_CLASS_OPEN:
     case BPF_CLASS_PATH:
     case BPF_CLASS_AIO_SUBMIT:
     case BPF_CLASS_AIO_REAP:
-    case BPF_CLASS_URING_ENTER:
-        return true;
-    default:
-        return key_equal(key, &thread->key);
+    case BPF_CLASS_URING_ENTER: return true;
+    default: return key_equal(key, &thread->key);
     }
 }
 

@@ -26,10 +26,11 @@ struct {
     __type(value, __u32);
 } rings SEC(".maps");
 
-static __always_inline struct file *uring_fixed_file(struct io_ring_ctx *ring, unsigned int slot)
+static __always_inline struct file *uring_fixed_file(struct io_ring_ctx *ring,
+                                                     unsigned int slot)
 {
-    struct io_file_table___array *old = (void *)ring +
-                                        bpf_core_field_offset(struct io_ring_ctx, file_table);
+    struct io_file_table___array *old =
+        (void *)ring + bpf_core_field_offset(struct io_ring_ctx, file_table);
     unsigned long pointer = 0;
 
     if (bpf_core_field_exists(((struct io_file_table *)0)->data)) {

@@ -14,7 +14,6 @@ enum {
 };
 
 const volatile bool have_cast = false;
-const volatile __u64 wake_bytes = 1 << 20;
 /* Up to 5.10 the request queue comes before the request or bio. */
 const volatile __u32 request_argument = 0;
 const volatile __u32 bio_argument = 0;
@@ -72,7 +71,8 @@ static __always_inline void lost_add(__u32 kind)
 
 static __always_inline __u32 disk_device(struct gendisk *disk)
 {
-    return disk ? (__u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor) : 0;
+    return disk ? (__u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor)
+                : 0;
 }
 
 static __always_inline __u32 request_device(struct request *request)
@@ -117,9 +117,7 @@ static __always_inline void block_output(struct bpf_event_block *from, __s32 err
     *event = *from;
     event->done_ns = bpf_ktime_get_ns();
     event->error = error;
-    bpf_ringbuf_submit(event, bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= wake_bytes
-                                  ? BPF_RB_FORCE_WAKEUP
-                                  : BPF_RB_NO_WAKEUP);
+    bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP); /* the reader looks by the clock */
 }
 
 static __always_inline void origin_fill(struct bpf_event_block *entry, __u64 bio)
@@ -142,7 +140,8 @@ static __always_inline void origin_fill(struct bpf_event_block *entry, __u64 bio
 
 /* ---- requests ---------------------------------------------------------------------------- */
 
-static __always_inline struct bpf_event_block *request_entry(struct request *request, __u32 device)
+static __always_inline struct bpf_event_block *request_entry(struct request *request,
+                                                             __u32 device)
 {
     __u64 key = (__u64)request;
     struct bpf_event_block *entry = bpf_map_lookup_elem(&requests, &key), fresh = {};

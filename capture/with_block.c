@@ -21,7 +21,9 @@
 
 #include <bpf/bpf.h>
 
-enum { RING_BYTES_DEFAULT = 4 << 20 }; /* per CPU */
+enum {
+    RING_BYTES_DEFAULT = 4 << 20
+}; /* per CPU */
 
 __asm__(".section .rodata\n"
         ".balign 8\n"
@@ -38,7 +40,7 @@ struct with_block {
     struct block_target *targets;
     uint32_t *files; /* of the targets, in the session's table */
     size_t target_count;
-    struct bpf_table streams; /* tid, pid -> stream number + 1 */
+    struct bpf_table streams;  /* tid, pid -> stream number + 1 */
     uint64_t merged, unplaced; /* bios that went into others' requests; requests of no target */
     bool stopped, finished;
 };
@@ -64,7 +66,8 @@ static int stream_number(struct with_block *self, const struct bpf_event_block *
 
 /* The named device an op belongs to: the one that holds its range. A flush has none, and is of
  * the first named on its disk. */
-static struct block_target *target_of(struct with_block *self, const struct bpf_event_block *event,
+static struct block_target *target_of(struct with_block *self,
+                                      const struct bpf_event_block *event,
                                       const struct trace_op *op)
 {
     for (size_t i = 0; i < self->target_count; i++) {
@@ -157,7 +160,8 @@ static int disks_watch(struct with_block *self)
     int fd = bpf_loader_map_fd(&self->loader, "disks");
 
     for (size_t i = 0; i < self->target_count; i++)
-        if (bpf_map_update_elem(fd, &self->targets[i].disk, &self->targets[i].mode, BPF_ANY) != 0)
+        if (bpf_map_update_elem(fd, &self->targets[i].disk, &self->targets[i].mode, BPF_ANY) !=
+            0)
             return diag_errno(session_diag(self->session), -errno, "recording %s",
                               self->targets[i].path);
     return 0;
@@ -266,7 +270,7 @@ static int with_block_poll(void *state, int timeout_ms)
     struct with_block *self = state;
     int n = bpf_loader_poll(&self->loader, self->stopped ? 0 : timeout_ms);
 
-    bpf_loader_tell_losses(&self->loader, self->session);
+    bpf_loader_tell_losses(&self->loader, self->session, self->stopped && n == 0);
     if (n != 0 || !self->stopped || self->finished)
         return n;
     self->finished = true;
@@ -290,11 +294,12 @@ static int with_block_stop(void *state)
 const struct recorder recorder_block = {
     .name = "block",
     .summary = "requests of block devices, as their drivers got them",
-    .help = "An op is a request: issued when the driver got it (the last time, if it was put\n"
-            "back), completed when the driver said so. Offsets are of the device or partition\n"
-            "named; streams are who queued the first bio. Flushes are ops of their own. On\n"
-            "devices without requests (zram, dm, md, brd) an op is a bio. The tape being written\n"
-            "to the recorded device is recorded too.",
+    .help =
+        "An op is a request: issued when the driver got it (the last time, if it was put\n"
+        "back), completed when the driver said so. Offsets are of the device or partition\n"
+        "named; streams are who queued the first bio. Flushes are ops of their own. On\n"
+        "devices without requests (zram, dm, md, brd) an op is a bio. The tape being written\n"
+        "to the recorded device is recorded too.",
 #if HAVE_LIB && HAVE_BPF
     .probe = with_block_probe,
     .accepts = with_block_accepts,

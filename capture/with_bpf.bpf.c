@@ -8,7 +8,9 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-enum { BAD_ADDRESS = -14 }; /* -EFAULT: the program's own pointer is no good */
+enum {
+    BAD_ADDRESS = -14
+}; /* -EFAULT: the program's own pointer is no good */
 
 /* ---- entry ------------------------------------------------------------------------------- */
 
@@ -22,7 +24,7 @@ static __always_inline void args_keep(struct bpf_thread *thread, struct pt_regs 
     thread->args[5] = REGS_ARG5(regs);
 }
 
-#define ARG(thread, index) ((thread)->args[(index) & 7])
+#define ARG(thread, index) ((thread)->args[(index)&7])
 
 /* The call's descriptor is of a kind that is recorded; its identity is kept for the exit. */
 static __always_inline bool fd_enter(struct bpf_thread *thread, __u8 argument, bool folders)
@@ -37,39 +39,36 @@ static __always_inline bool fd_enter(struct bpf_thread *thread, __u8 argument, b
     return true;
 }
 
-static __always_inline bool call_enter(struct bpf_thread *thread, const volatile struct bpf_call *call)
+static __always_inline bool call_enter(struct bpf_thread *thread,
+                                       const volatile struct bpf_call *call)
 {
     switch (call->class) {
     case BPF_CLASS_RANGE:
     case BPF_CLASS_POSITION:
     case BPF_CLASS_VECTOR:
     case BPF_CLASS_CLOSE:
-    case BPF_CLASS_MAP:
-        return fd_enter(thread, call->fd, false);
-    case BPF_CLASS_FD:
-        return fd_enter(thread, call->fd, true);
+    case BPF_CLASS_MAP: return fd_enter(thread, call->fd, false);
+    case BPF_CLASS_FD: return fd_enter(thread, call->fd, true);
     case BPF_CLASS_ADVISE:
-        return ARG(thread, call->extra) == 3 && fd_enter(thread, call->fd, false); /* WILLNEED */
-    case BPF_CLASS_IOCTL: /* BLKDISCARD, BLKZEROOUT */
+        return ARG(thread, call->extra) == 3 &&
+               fd_enter(thread, call->fd, false); /* WILLNEED */
+    case BPF_CLASS_IOCTL:                         /* BLKDISCARD, BLKZEROOUT */
         return (thread->args[1] == 0x1277 || thread->args[1] == 0x127f) &&
                fd_enter(thread, call->fd, false);
-    case BPF_CLASS_AIO_SUBMIT:
-        aio_submit_enter(thread);
-        return true;
+    case BPF_CLASS_AIO_SUBMIT: aio_submit_enter(thread); return true;
     case BPF_CLASS_AIO_REAP:
         thread->aio_ready = aio_ring_look(thread->args[0], thread->enter_ns, 0);
         return true;
     case BPF_CLASS_AIO_DESTROY:
         aio_ring_look(thread->args[0], thread->enter_ns, 1);
-        complete_output(BPF_EVENT_GONE, TRACE_API_LIBAIO, 0, thread->enter_ns, 0, thread->args[0],
-                        0);
+        complete_output(BPF_EVENT_GONE, TRACE_API_LIBAIO, 0, thread->enter_ns, 0,
+                        thread->args[0], 0);
         return false;
     case BPF_CLASS_URING_ENTER:
         thread->batch++;
         thread->alone = thread->args[1] == 1;
         return true;
-    default:
-        return true;
+    default: return true;
     }
 }
 
@@ -165,8 +164,8 @@ static __always_inline bool call_at_position(struct bpf_thread *thread,
 }
 
 /* read, pread, readv, fsync, ftruncate, close ... */
-static __always_inline void fd_exit(struct bpf_thread *thread, const volatile struct bpf_call *call,
-                                    __s64 result)
+static __always_inline void fd_exit(struct bpf_thread *thread,
+                                    const volatile struct bpf_call *call, __s64 result)
 {
     struct bpf_event_op *event;
     __u64 length = 0;
@@ -192,8 +191,8 @@ static __always_inline void fd_exit(struct bpf_thread *thread, const volatile st
 }
 
 /* open, openat, creat, open_by_handle_at */
-static __noinline void open_exit(struct bpf_thread *thread, const volatile struct bpf_call *call,
-                                 __s64 result)
+static __noinline void open_exit(struct bpf_thread *thread,
+                                 const volatile struct bpf_call *call, __s64 result)
 {
     struct bpf_event_op *event;
     struct file *file = NULL;
@@ -202,8 +201,8 @@ static __noinline void open_exit(struct bpf_thread *thread, const volatile struc
 
     __builtin_memset(&thread->key, 0, sizeof(thread->key));
     thread->file_flags = 0;
-    if (call->flags & BPF_CALL_OPEN_HOW && bpf_probe_read_user(&how, sizeof(how), (void *)how) &&
-        result != BAD_ADDRESS)
+    if (call->flags & BPF_CALL_OPEN_HOW &&
+        bpf_probe_read_user(&how, sizeof(how), (void *)how) && result != BAD_ADDRESS)
         lost_add(BPF_LOST_USER, 1);
     if (result >= 0) {
         file = file_of_fd((int)result);
@@ -221,7 +220,8 @@ static __noinline void open_exit(struct bpf_thread *thread, const volatile struc
         thread_announce(thread);
         if (!(call->flags & BPF_CALL_BY_HANDLE) && result != BAD_ADDRESS)
             path_deliver(ARG(thread, call->path),
-                         call->fd == BPF_ARG_NONE ? KERNEL_AT_FDCWD : (int)ARG(thread, call->fd),
+                         call->fd == BPF_ARG_NONE ? KERNEL_AT_FDCWD
+                                                  : (int)ARG(thread, call->fd),
                          BPF_PATH_BASE, 0);
     }
     event = event_reserve(sizeof(*event));
@@ -234,8 +234,8 @@ static __noinline void open_exit(struct bpf_thread *thread, const volatile struc
     event_submit(event);
 }
 
-static __noinline void path_exit(struct bpf_thread *thread, const volatile struct bpf_call *call,
-                                 __s64 result)
+static __noinline void path_exit(struct bpf_thread *thread,
+                                 const volatile struct bpf_call *call, __s64 result)
 {
     struct bpf_event_op *event;
 
@@ -277,8 +277,8 @@ static __always_inline __u64 copy_offset(struct file *file, __u64 pointer, __s64
 }
 
 /* copy_file_range, sendfile, splice */
-static __noinline void copy_exit(struct bpf_thread *thread, const volatile struct bpf_call *call,
-                                 __s64 result)
+static __noinline void copy_exit(struct bpf_thread *thread,
+                                 const volatile struct bpf_call *call, __s64 result)
 {
     struct bpf_file_key from_key = {}, to_key = {};
     struct bpf_event_copy *event;
@@ -321,13 +321,14 @@ static __noinline void copy_exit(struct bpf_thread *thread, const volatile struc
 }
 
 /* Device discards by ioctl: the range is an array of two. */
-static __noinline void ioctl_exit(struct bpf_thread *thread, const volatile struct bpf_call *call,
-                                  __s64 result)
+static __noinline void ioctl_exit(struct bpf_thread *thread,
+                                  const volatile struct bpf_call *call, __s64 result)
 {
     struct bpf_event_op *event;
     __u64 range[2] = {};
 
-    if (bpf_probe_read_user(range, sizeof(range), (void *)thread->args[2]) && result != BAD_ADDRESS)
+    if (bpf_probe_read_user(range, sizeof(range), (void *)thread->args[2]) &&
+        result != BAD_ADDRESS)
         lost_add(BPF_LOST_USER, 1);
     thread_announce(thread);
     event = event_reserve(sizeof(*event));
@@ -342,8 +343,8 @@ static __noinline void ioctl_exit(struct bpf_thread *thread, const volatile stru
 }
 
 /* Calls without a descriptor: sync; munmap and msync by address. */
-static __noinline void bare_exit(struct bpf_thread *thread, const volatile struct bpf_call *call,
-                                 __s64 result)
+static __noinline void bare_exit(struct bpf_thread *thread,
+                                 const volatile struct bpf_call *call, __s64 result)
 {
     struct bpf_event_op *event;
 
@@ -358,37 +359,21 @@ static __noinline void bare_exit(struct bpf_thread *thread, const volatile struc
     event_submit(event);
 }
 
-static __always_inline void call_exit(struct bpf_thread *thread, const volatile struct bpf_call *call,
-                                      __s64 result)
+static __always_inline void call_exit(struct bpf_thread *thread,
+                                      const volatile struct bpf_call *call, __s64 result)
 {
     switch (call->class) {
-    case BPF_CLASS_OPEN:
-        open_exit(thread, call, result);
-        break;
+    case BPF_CLASS_OPEN: open_exit(thread, call, result); break;
     case BPF_CLASS_PATH:
-    case BPF_CLASS_PATHS:
-        path_exit(thread, call, result);
-        break;
-    case BPF_CLASS_COPY:
-        copy_exit(thread, call, result);
-        break;
-    case BPF_CLASS_AIO_SUBMIT:
-        aio_submit_exit(thread, result);
-        break;
-    case BPF_CLASS_AIO_REAP:
-        aio_reap_exit(thread, result);
-        break;
+    case BPF_CLASS_PATHS: path_exit(thread, call, result); break;
+    case BPF_CLASS_COPY: copy_exit(thread, call, result); break;
+    case BPF_CLASS_AIO_SUBMIT: aio_submit_exit(thread, result); break;
+    case BPF_CLASS_AIO_REAP: aio_reap_exit(thread, result); break;
     case BPF_CLASS_ALL:
-    case BPF_CLASS_UNMAP:
-        bare_exit(thread, call, result);
-        break;
-    case BPF_CLASS_URING_ENTER:
-        break;
-    case BPF_CLASS_IOCTL:
-        ioctl_exit(thread, call, result);
-        break;
-    default:
-        fd_exit(thread, call, result);
+    case BPF_CLASS_UNMAP: bare_exit(thread, call, result); break;
+    case BPF_CLASS_URING_ENTER: break;
+    case BPF_CLASS_IOCTL: ioctl_exit(thread, call, result); break;
+    default: fd_exit(thread, call, result);
     }
 }
 

@@ -25,7 +25,7 @@
 #include <bpf/bpf.h>
 
 enum {
-    RING_BYTES_DEFAULT = 8 << 20, /* per CPU */
+    RING_BYTES_DEFAULT = 8 << 20,  /* per CPU */
     COMPLETE_ARGUMENTS_BY_CQE = 3, /* of io_uring_complete since 6.14; more before */
     SUBMIT_SQE_ARGUMENTS = 2,      /* of io_uring_submit_sqe from 5.19 to 6.2 */
 };
@@ -108,7 +108,8 @@ static int target_add(struct with_bpf *self, pid_t pid)
     int fd = bpf_loader_map_fd(&self->loader, "targets");
 
     if (bpf_map_update_elem(fd, &key, &one, BPF_ANY) != 0)
-        return diag_errno(session_diag(self->session), -errno, "recording process %d", (int)pid);
+        return diag_errno(session_diag(self->session), -errno, "recording process %d",
+                          (int)pid);
     return 0;
 }
 
@@ -165,8 +166,9 @@ static int uring_choose(struct with_bpf *self)
     if (!complete)
         bpf_loader_skip(&self->loader, "on_uring_complete");
     if ((!req && !sqe) || !complete)
-        session_note(self->session, "io_uring is not seen: this kernel lacks the tracepoints of "
-                                    "5.19 and newer");
+        session_note(self->session,
+                     "io_uring is not seen: this kernel lacks the tracepoints of "
+                     "5.19 and newer");
     return bpf_loader_set(&self->loader, "complete_by_cqe", &by_cqe, sizeof(by_cqe));
 }
 
@@ -230,8 +232,9 @@ static int with_bpf_probe(char *reason, size_t reason_size, char *fix, size_t fi
 static int with_bpf_accepts(const struct capture_scope *scope, struct diag *diag)
 {
     if (scope->device_count)
-        return diag_set(diag, -EINVAL, "the bpf recorder sees system calls, not the requests of "
-                                       "a device: use --recorder block");
+        return diag_set(diag, -EINVAL,
+                        "the bpf recorder sees system calls, not the requests of "
+                        "a device: use --recorder block");
     if (scope->content)
         return diag_set(diag, -EINVAL,
                         "--content needs the preload recorder: bpf does not read buffers");
@@ -297,7 +300,7 @@ static int with_bpf_poll(void *state, int timeout_ms)
     struct with_bpf *self = state;
     int n = bpf_loader_poll(&self->loader, self->stopped ? 0 : timeout_ms), rc;
 
-    bpf_loader_tell_losses(&self->loader, self->session);
+    bpf_loader_tell_losses(&self->loader, self->session, self->stopped && n == 0);
     if (n == 0)
         n = bpf_decode_idle(&self->decode);
     if (n != 0 || !self->stopped || self->finished)
@@ -321,13 +324,14 @@ static int with_bpf_stop(void *state)
 const struct recorder recorder_bpf = {
     .name = "bpf",
     .summary = "system calls, libaio and io_uring of any program, seen from the kernel",
-    .help = "Sees every thread and child, static and setuid programs, Go. Completions of libaio\n"
-            "are exact when they arrived while io_getevents waited for them, else upper bounds\n"
-            "taken at the context's next call. io_uring is exact on both sides, with SQPOLL,\n"
-            "registered files and buffers. 32-bit programs are counted as unseen. sendfile and\n"
-            "splice between a file and a pipe or socket are reads or writes of the file. Of\n"
-            "mapped files the pages are seen that loads and stores bring in (fill) and make\n"
-            "dirty (writeback, at the time of the store; each is written once).",
+    .help =
+        "Sees every thread and child, static and setuid programs, Go. Completions of libaio\n"
+        "are exact when they arrived while io_getevents waited for them, else upper bounds\n"
+        "taken at the context's next call. io_uring is exact on both sides, with SQPOLL,\n"
+        "registered files and buffers. 32-bit programs are counted as unseen. sendfile and\n"
+        "splice between a file and a pipe or socket are reads or writes of the file. Of\n"
+        "mapped files the pages are seen that loads and stores bring in (fill) and make\n"
+        "dirty (writeback, at the time of the store; each is written once).",
 #if HAVE_LIB && HAVE_BPF
     .probe = with_bpf_probe,
     .accepts = with_bpf_accepts,

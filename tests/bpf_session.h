@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests of recorders: a session that keeps what it is told, and a run of the recorder over a
- * child that does a known sequence and writes down what it did. Include once, in a test.
+ * For tests of recorders: a session that keeps what it is told, and a run of the recorder over
+ * a child that does a known sequence and writes down what it did. Include once, in a test.
  */
 #ifndef TESTS_BPF_SESSION_H
 #define TESTS_BPF_SESSION_H
@@ -25,7 +25,9 @@
 
 #include "capture/recorder.h"
 
-enum { TRUTH_MAX = 1 << 16 };
+enum {
+    TRUTH_MAX = 1 << 16
+};
 
 /* One op as the child did it. batch: ops of one call have the same number, 0 = alone. */
 struct truth {
@@ -72,7 +74,8 @@ int session_file(struct session *session, const struct trace_file *facts, uint32
             *ret_file = (uint32_t)i;
             return 0;
         }
-    session->files = realloc(session->files, (session->file_count + 1) * sizeof(*session->files));
+    session->files =
+        realloc(session->files, (session->file_count + 1) * sizeof(*session->files));
     assert_non_null(session->files);
     session->files[session->file_count].path = strdup(facts->path);
     session->files[session->file_count].facts = *facts;
@@ -85,8 +88,8 @@ int session_stream(struct session *session, uint32_t pid, uint32_t tid, uint32_t
 {
     struct kept_stream *stream;
 
-    session->streams = realloc(session->streams,
-                               (session->stream_count + 1) * sizeof(*session->streams));
+    session->streams =
+        realloc(session->streams, (session->stream_count + 1) * sizeof(*session->streams));
     assert_non_null(session->streams);
     stream = &session->streams[session->stream_count];
     *stream = (struct kept_stream){.pid = pid, .tid = tid, .ppid = ppid};
@@ -160,7 +163,10 @@ static inline int64_t did(uint32_t kind, uint32_t api, const char *path, uint64_
 
     if (n >= TRUTH_MAX)
         abort();
-    *truth = (struct truth){.kind = kind, .api = api, .offset = offset, .length = length,
+    *truth = (struct truth){.kind = kind,
+                            .api = api,
+                            .offset = offset,
+                            .length = length,
                             .result = result == -1 ? -errno : result};
     snprintf(truth->path, sizeof(truth->path), "%s", path);
     return result;
@@ -189,7 +195,8 @@ static inline void recorder_need(const struct recorder *recorder)
 
 static inline void truths_new(void)
 {
-    truths = mmap(NULL, sizeof(*truths), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    truths =
+        mmap(NULL, sizeof(*truths), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(truths != MAP_FAILED);
 }
 
@@ -308,7 +315,8 @@ static inline void op_print(const struct session *session, size_t i)
     printf("  [%zu] %s %s off %lld len %llu res %lld flags %x arg %x batch %lld %s\n", i,
            trace_op_name(op->kind), trace_api_name(op->api), (long long)op->offset,
            (unsigned long long)op->length, (long long)op->result, op->flags, op->arg,
-           (long long)op->batch, op->file == TRACE_NONE_U32 ? "-" : session->files[op->file].path);
+           (long long)op->batch,
+           op->file == TRACE_NONE_U32 ? "-" : session->files[op->file].path);
 }
 
 static inline bool truth_matches(const struct session *session, const struct truth *truth,

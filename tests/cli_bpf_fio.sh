@@ -30,6 +30,9 @@ apis() { awk -v file="\"$PWD/data\"" '($2 == "read" || $2 == "write") && $3 == f
 
 check psync
 equal "api" "sync " "$(apis)"
+# glibc's aio threads make the calls.
+check posixaio --iodepth=4
+equal "api" "sync " "$(apis)"
 check libaio --iodepth=16 --direct=1
 equal "api" "libaio " "$(apis)"
 check libaio --iodepth=32 --iodepth_batch_submit=8 --iodepth_batch_complete_min=4 --direct=1 --userspace_reap

@@ -8,7 +8,9 @@
 
 extern const struct recorder recorder_bpf;
 
-enum { DEPTH = 128 };
+enum {
+    DEPTH = 128
+};
 
 static char buffer[DEPTH][4096] __attribute__((aligned(4096)));
 static struct iocb blocks[DEPTH], *pointers[DEPTH];
@@ -62,8 +64,8 @@ static int work_batches(void)
         for (int i = 0; i < batch; i++, at += 4096) {
             bool write = i % 3 != 2;
 
-            block_set(i, write ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD,
-                      write ? at : at - 4096, write ? 4096 : 512);
+            block_set(i, write ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD, write ? at : at - 4096,
+                      write ? 4096 : 512);
             did(write ? TRACE_WRITE : TRACE_READ, TRACE_API_LIBAIO, "a", write ? at : at - 4096,
                 write ? 4096 : 512, write ? 4096 : 512);
             truths->list[truths->count - 1].batch = batch == 1 ? 0 : (uint32_t)batch;
@@ -123,7 +125,8 @@ static void reap_user(unsigned int count)
     struct ring *ring = (struct ring *)context;
 
     while ((__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) + ring->count - ring->head) %
-               ring->count < count)
+               ring->count <
+           count)
         ;
     __atomic_store_n(&ring->head, (ring->head + count) % ring->count, __ATOMIC_RELEASE);
 }

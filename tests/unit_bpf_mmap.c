@@ -7,7 +7,12 @@
 
 extern const struct recorder recorder_bpf;
 
-enum { FILE_BYTES = 1 << 20, PAGE = 4096, DIRTY = 64, AGAIN = 10 };
+enum {
+    FILE_BYTES = 1 << 20,
+    PAGE = 4096,
+    DIRTY = 64,
+    AGAIN = 10
+};
 
 static int fd;
 

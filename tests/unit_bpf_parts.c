@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the bpf recorder that need no kernel: paths, tables, mappings, ops, block words. */
+/* The parts of the bpf recorder that need no kernel: paths, tables, mappings, ops, block words.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -62,9 +63,11 @@ static void test_table(void **state)
     bpf_table_init(&table);
     assert_null(bpf_table_find(&table, (struct bpf_table_key){1, 2, 3}));
     for (uint64_t i = 0; i < 10000; i++)
-        assert_int_equal(bpf_table_put(&table, (struct bpf_table_key){i, i % 7, 0}, &values[i]), 0);
+        assert_int_equal(bpf_table_put(&table, (struct bpf_table_key){i, i % 7, 0}, &values[i]),
+                         0);
     for (uint64_t i = 0; i < 10000; i += 2)
-        assert_ptr_equal(bpf_table_remove(&table, (struct bpf_table_key){i, i % 7, 0}), &values[i]);
+        assert_ptr_equal(bpf_table_remove(&table, (struct bpf_table_key){i, i % 7, 0}),
+                         &values[i]);
     assert_null(bpf_table_remove(&table, (struct bpf_table_key){0, 0, 0}));
     for (uint64_t i = 0; i < 10000; i++)
         assert_ptr_equal(bpf_table_find(&table, (struct bpf_table_key){i, i % 7, 0}),
@@ -114,7 +117,8 @@ static void test_maps(void **state)
     bpf_maps_release(&child);
 }
 
-/* Four writes of 16 at one position; what each saw before and after depends on who came between. */
+/* Four writes of 16 at one position; what each saw before and after depends on who came
+ * between. */
 static void test_positions(void **state)
 {
     struct bpf_positions positions;
@@ -173,12 +177,13 @@ static void test_results(void **state)
 
 static struct bpf_event_op event_of(uint8_t kind, uint64_t extra)
 {
-    return (struct bpf_event_op){.head = {.type = BPF_EVENT_OP, .kind = kind, .api = TRACE_API_SYNC},
-                                 .issue_ns = 100,
-                                 .done_ns = 150,
-                                 .offset = 4096,
-                                 .length = 512,
-                                 .extra = extra};
+    return (struct bpf_event_op){
+        .head = {.type = BPF_EVENT_OP, .kind = kind, .api = TRACE_API_SYNC},
+        .issue_ns = 100,
+        .done_ns = 150,
+        .offset = 4096,
+        .length = 512,
+        .extra = extra};
 }
 
 static void test_op(void **state)
@@ -189,8 +194,7 @@ static void test_op(void **state)
     event.file_flags = O_DIRECT | O_SYNC | O_APPEND;
     event.call_flags = 0x8; /* RWF_NOWAIT */
     assert_true(bpf_op_fill(&event, &op));
-    assert_int_equal(op.flags,
-                     TRACE_F_DIRECT | TRACE_F_SYNC | TRACE_F_APPEND | TRACE_F_NOWAIT);
+    assert_int_equal(op.flags, TRACE_F_DIRECT | TRACE_F_SYNC | TRACE_F_APPEND | TRACE_F_NOWAIT);
     assert_int_equal(op.latency_ns, 50);
     assert_int_equal(op.completion, TRACE_COMPLETION_EXACT);
     event = event_of(TRACE_FALLOCATE, 3);
@@ -241,8 +245,12 @@ static int word(void *context, const char *name)
 static void test_block(void **state)
 {
     struct block_words words;
-    struct bpf_event_block event = {.issue_ns = 10, .done_ns = 30, .sector = 8, .bytes = 4096,
-                                    .done_bytes = 4096, .command = 11 | 1u << 20 | 1u << 21,
+    struct bpf_event_block event = {.issue_ns = 10,
+                                    .done_ns = 30,
+                                    .sector = 8,
+                                    .bytes = 4096,
+                                    .done_bytes = 4096,
+                                    .command = 11 | 1u << 20 | 1u << 21,
                                     .issues = 2};
     struct trace_op op;
 

@@ -18,7 +18,8 @@ static int open_new(const char *path, int flags)
 {
     int fd = open(path, flags, 0644);
 
-    did(flags & O_CREAT ? TRACE_CREATE : TRACE_OPEN, TRACE_API_SYNC, path, 0, 0, fd < 0 ? -1 : 0);
+    did(flags & O_CREAT ? TRACE_CREATE : TRACE_OPEN, TRACE_API_SYNC, path, 0, 0,
+        fd < 0 ? -1 : 0);
     return fd;
 }
 
@@ -112,7 +113,8 @@ static int work_names(void)
 
 static int work_copy(void)
 {
-    int from = open_new("from", O_CREAT | O_RDWR), to = open_new("to", O_CREAT | O_RDWR), pipes[2];
+    int from = open_new("from", O_CREAT | O_RDWR), to = open_new("to", O_CREAT | O_RDWR),
+        pipes[2];
     off_t at = 100, at_to = 4096;
 
     did(TRACE_WRITE, TRACE_API_SYNC, "from", 0, 8192, write(from, buffer, 8192));
@@ -124,7 +126,8 @@ static int work_copy(void)
     if (pipe(pipes) != 0)
         return 1;
     at = 512;
-    did(TRACE_READ, TRACE_API_SYNC, "from", 512, 128, splice(from, &at, pipes[1], NULL, 128, 0));
+    did(TRACE_READ, TRACE_API_SYNC, "from", 512, 128,
+        splice(from, &at, pipes[1], NULL, 128, 0));
     did_flags(TRACE_F_DERIVED);
     at = 900;
     did(TRACE_WRITE, TRACE_API_SYNC, "to", 900, 128, splice(pipes[0], NULL, to, &at, 128, 0));
@@ -138,7 +141,9 @@ static int work_shared(void)
     int fd = open_new("s", O_CREAT | O_RDWR), other = dup2(fd, 77), pair[2], got = -1, status;
     char space[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
     struct iovec iov = {&byte, 1};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = space,
                              .msg_controllen = sizeof(space)};
     struct cmsghdr *control = CMSG_FIRSTHDR(&message);
 
@@ -162,7 +167,10 @@ static int work_shared(void)
     return 0;
 }
 
-enum { THREADS = 32, EACH = 200 };
+enum {
+    THREADS = 32,
+    EACH = 200
+};
 
 static int thread_fd;
 
@@ -346,7 +354,8 @@ static void test_attach(void **state)
     for (size_t i = 0; i < session.op_count; i++) {
         const struct trace_op *op = &session.ops[i];
 
-        if (op->kind == TRACE_WRITE && strcmp(leaf_of(session.files[op->file].path), "at") == 0) {
+        if (op->kind == TRACE_WRITE &&
+            strcmp(leaf_of(session.files[op->file].path), "at") == 0) {
             /* The size before the first touch. */
             assert_int_equal(session.files[op->file].facts.size_bytes, 50);
             assert_int_equal(op->offset, 100);

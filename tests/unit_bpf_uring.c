@@ -8,7 +8,9 @@
 
 extern const struct recorder recorder_bpf;
 
-enum { ENTRIES = 128 };
+enum {
+    ENTRIES = 128
+};
 
 static struct {
     int fd;

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Stamps every request of one process tree at its entry to the kernel, and nothing else: it knows
- * nothing of replay or of the recorders. */
+/* Stamps every request of one process tree at its entry to the kernel, and nothing else: it
+ * knows nothing of replay or of the recorders. */
 #include "capture/bpf_kernel.h"
 #include "tests/bench/witness.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-enum { AIO_MAX = 1024, OPCODE_READV = 1, OPCODE_WRITEV = 2, OPCODE_READ_FIXED = 4,
-       OPCODE_WRITE_FIXED = 5, OPCODE_READ = 22, OPCODE_WRITE = 23 };
+enum {
+    AIO_MAX = 1024,
+    OPCODE_READV = 1,
+    OPCODE_WRITEV = 2,
+    OPCODE_READ_FIXED = 4,
+    OPCODE_WRITE_FIXED = 5,
+    OPCODE_READ = 22,
+    OPCODE_WRITE = 23
+};
 
 const volatile bool have_cast = false;
 const volatile __u8 calls[WITNESS_CALLS] = {};
@@ -147,8 +154,8 @@ static __always_inline int request(struct io_kiocb *req)
     begun = bpf_map_lookup_elem(&entered, &tid);
     if (begun && !(setup & 2)) /* not SQPOLL: taken within the thread's own call */
         issue = *begun;
-    tell(issue, now, opcode == OPCODE_WRITEV || opcode == OPCODE_WRITE_FIXED ||
-                         opcode == OPCODE_WRITE,
+    tell(issue, now,
+         opcode == OPCODE_WRITEV || opcode == OPCODE_WRITE_FIXED || opcode == OPCODE_WRITE,
          opcode == OPCODE_READV || opcode == OPCODE_WRITEV, fd, offset, length);
     return 0;
 }

@@ -2,15 +2,16 @@
 /*
  * witness -o FILE -- CMD ...
  *
- * Runs CMD and writes when each read and write of it and its children was issued, as seen by the
- * kernel: through read and write calls, io_submit and io_uring. The outside judge of a replay's
- * own stamps. FILE gets a comment line with CLOCK_MONOTONIC and CLOCK_REALTIME at one moment,
- * then per request
+ * Runs CMD and writes when each read and write of it and its children was issued, as seen by
+ * the kernel: through read and write calls, io_submit and io_uring. The outside judge of a
+ * replay's own stamps. FILE gets a comment line with CLOCK_MONOTONIC and CLOCK_REALTIME at one
+ * moment, then per request
  *
  *     issue_ns,taken_ns,read|write,fd,offset,length,tid
  *
- * in CLOCK_MONOTONIC: the start of the call that carried it, and when the kernel took it from an
- * io_uring. The length of a vectored request is "*". Exits as CMD does; 77 when BPF cannot run.
+ * in CLOCK_MONOTONIC: the start of the call that carried it, and when the kernel took it from
+ * an io_uring. The length of a vectored request is "*". Exits as CMD does; 77 when BPF cannot
+ * run.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -85,9 +86,10 @@ static void *variable(struct bpf_object *object, const char *name)
 
         if (strcmp(text, name) != 0)
             continue;
-        bpf_object__for_each_map(map, object)
-            if (strstr(bpf_map__name(map), ".rodata"))
-                return (char *)bpf_map__initial_value(map, &size) + at->offset;
+        bpf_object__for_each_map(
+            map, object) if (strstr(bpf_map__name(map), ".rodata")) return (char *)
+                bpf_map__initial_value(map, &size) +
+            at->offset;
     }
     return NULL;
 }
@@ -125,20 +127,22 @@ static struct bpf_object *load(void)
     *(bool *)variable(object, "have_cast") =
         btf__find_by_name_kind(kernel, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
     calls_fill(variable(object, "calls"));
-    new_name = btf__find_by_name_kind(kernel, "btf_trace_io_uring_submit_req",
-                                      BTF_KIND_TYPEDEF) > 0;
-    program = bpf_object__find_program_by_name(object, new_name ? "on_request_old" : "on_request");
+    new_name =
+        btf__find_by_name_kind(kernel, "btf_trace_io_uring_submit_req", BTF_KIND_TYPEDEF) > 0;
+    program =
+        bpf_object__find_program_by_name(object, new_name ? "on_request_old" : "on_request");
     bpf_program__set_autoload(program, false);
     btf__free(kernel);
     if (bpf_object__load(object) != 0) {
         bpf_object__close(object);
         return NULL;
     }
-    bpf_object__for_each_program(program, object)
-        if (bpf_program__autoload(program) && !bpf_program__attach(program)) {
-            bpf_object__close(object);
-            return NULL;
-        }
+    bpf_object__for_each_program(program, object) if (bpf_program__autoload(program) &&
+                                                      !bpf_program__attach(program))
+    {
+        bpf_object__close(object);
+        return NULL;
+    }
     return object;
 }
 
@@ -202,9 +206,8 @@ static uint64_t dropped(struct bpf_object *object)
     uint64_t value = 0;
     __u32 zero = 0;
 
-    bpf_object__for_each_map(map, object)
-        if (strstr(bpf_map__name(map), ".bss"))
-            bpf_map_lookup_elem(bpf_map__fd(map), &zero, &value);
+    bpf_object__for_each_map(map, object) if (strstr(bpf_map__name(map), ".bss"))
+        bpf_map_lookup_elem(bpf_map__fd(map), &zero, &value);
     return value;
 }
 

@@ -11,7 +11,7 @@ struct witness_event {
     __u64 offset;   /* ~0: at the file position */
     __u64 length;   /* bytes; of a vector: how many parts, see vector */
     __u32 tid;
-    __s32 fd;       /* or the slot of a registered file */
+    __s32 fd; /* or the slot of a registered file */
     __u8 write;
     __u8 vector;
     __u8 unused[6];
@@ -24,11 +24,13 @@ enum witness_call {
     WITNESS_RANGE = 2,    /* (fd, buffer, bytes, offset) */
     WITNESS_VECTOR = 3,   /* (fd, iov, count) */
     WITNESS_VECTOR_AT = 4,
-    WITNESS_AIO = 5,      /* io_submit */
-    WITNESS_URING = 6,    /* io_uring_enter */
-    WITNESS_WRITE = 128,  /* or-ed to the first four */
+    WITNESS_AIO = 5,     /* io_submit */
+    WITNESS_URING = 6,   /* io_uring_enter */
+    WITNESS_WRITE = 128, /* or-ed to the first four */
 };
 
-enum { WITNESS_CALLS = 512 };
+enum {
+    WITNESS_CALLS = 512
+};
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * witness_check WITNESS RESULT.tape [--p99 TIME] [--late TIME] [--json FILE]
  *
- * Lays a replay's result tape beside what `witness` saw of the same run, on the wall clock. Each
- * read and write of the tape is paired with the witness's next one of the same kind, offset and
- * length. Prints how many pairs there were, the tape's issue time less the witness's, and both
- * sides' lag behind the due time. Exits 1 when an op of the tape has no pair, or with --p99 when
- * the 99th percentile of the difference (its absolute value) is above TIME. --late counts, on
- * each side, ops later than TIME.
+ * Lays a replay's result tape beside what `witness` saw of the same run, on the wall clock.
+ * Each read and write of the tape is paired with the witness's next one of the same kind,
+ * offset and length. Prints how many pairs there were, the tape's issue time less the
+ * witness's, and both sides' lag behind the due time. Exits 1 when an op of the tape has no
+ * pair, or with --p99 when the 99th percentile of the difference (its absolute value) is above
+ * TIME. --late counts, on each side, ops later than TIME.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -93,8 +93,8 @@ static int witness_read(const char *path, struct list *list)
         goto out;
     rc = 0;
     while (!rc && fgets(line, sizeof(line), file)) {
-        if (sscanf(line, "%" SCNu64 ",%" SCNu64 ",%15[a-z],%d,%" SCNd64 ",%" SCNu64, &issue, &taken,
-                   op, &fd, &offset, &item.length) != 6)
+        if (sscanf(line, "%" SCNu64 ",%" SCNu64 ",%15[a-z],%d,%" SCNd64 ",%" SCNu64, &issue,
+                   &taken, op, &fd, &offset, &item.length) != 6)
             continue; /* a vectored one */
         item.time_ns = (int64_t)issue - mono + real;
         item.offset = (uint64_t)offset;
@@ -196,8 +196,8 @@ static int64_t at_share(const int64_t *sorted, size_t count, double share)
 static json_t *summary(int64_t *values, size_t count)
 {
     qsort(values, count, sizeof(*values), number_order);
-    return json_pack("{s:I,s:I,s:I,s:I,s:I}", "min", (json_int_t)at_share(values, count, 0), "p50",
-                     (json_int_t)at_share(values, count, 0.5), "p99",
+    return json_pack("{s:I,s:I,s:I,s:I,s:I}", "min", (json_int_t)at_share(values, count, 0),
+                     "p50", (json_int_t)at_share(values, count, 0.5), "p99",
                      (json_int_t)at_share(values, count, 0.99), "p99_9",
                      (json_int_t)at_share(values, count, 0.999), "max",
                      (json_int_t)at_share(values, count, 1));
@@ -221,14 +221,14 @@ static int report(struct figures *figures, const struct conf *conf)
 {
     int64_t p99 = absolute_p99(figures);
     bool within = !conf->p99_ns || p99 <= (int64_t)conf->p99_ns;
-    json_t *json = json_pack("{s:I,s:I,s:I,s:b,s:I,s:I,s:o,s:o,s:o}", "pairs",
-                             (json_int_t)figures->pairs, "alone", (json_int_t)figures->alone,
-                             "error_abs_p99_ns", (json_int_t)p99, "within", within, "tape_late",
-                             (json_int_t)figures->tape_late, "witness_late",
-                             (json_int_t)figures->witness_late, "error_ns",
-                             summary(figures->error_ns, figures->pairs), "tape_lag_ns",
-                             summary(figures->tape_lag_ns, figures->paced), "witness_lag_ns",
-                             summary(figures->witness_lag_ns, figures->paced));
+    json_t *json =
+        json_pack("{s:I,s:I,s:I,s:b,s:I,s:I,s:o,s:o,s:o}", "pairs", (json_int_t)figures->pairs,
+                  "alone", (json_int_t)figures->alone, "error_abs_p99_ns", (json_int_t)p99,
+                  "within", within, "tape_late", (json_int_t)figures->tape_late, "witness_late",
+                  (json_int_t)figures->witness_late, "error_ns",
+                  summary(figures->error_ns, figures->pairs), "tape_lag_ns",
+                  summary(figures->tape_lag_ns, figures->paced), "witness_lag_ns",
+                  summary(figures->witness_lag_ns, figures->paced));
     char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
     int rc = text ? 0 : -ENOMEM;
 
@@ -255,7 +255,8 @@ int main(int argc, char **argv)
     if (!rc)
         rc = opts_parse(options, &conf, argc, argv, false, NULL, &operands, &diag);
     if (rc || operands != 2) {
-        fprintf(stderr, "witness_check: %s\n", rc ? diag.text : "WITNESS RESULT.tape [options]");
+        fprintf(stderr, "witness_check: %s\n",
+                rc ? diag.text : "WITNESS RESULT.tape [options]");
         return 2;
     }
     rc = witness_read(argv[1], &witness);
