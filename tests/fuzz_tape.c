@@ -2,7 +2,7 @@
 /*
  * Any bytes as a tape, through a file and through a pipe: read whole, tables, summaries, seeks.
  * The first byte picks whether checksums are made right first, so that what lies behind them is
- * reached.
+ * reached, and whether the tape is normalised as well.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "traces/bytes.h"
 #include "traces/crc32c.h"
 #include "traces/diag.h"
-#include "traces/trace.h"
+#include "traces/sort.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -112,6 +112,31 @@ static void tape_try(const uint8_t *data, size_t size, bool pipe)
     trace_reader_free(reader);
 }
 
+static int nowhere_write(void *context, const void *buffer, size_t bytes)
+{
+    return 0;
+}
+
+static void tape_normalise(const uint8_t *data, size_t size, bool pipe)
+{
+    struct trace_sorter_conf conf = {.memory_bytes = 1 << 20};
+    struct bytes bytes = {.data = data, .size = size};
+    struct trace_source source = {.read = bytes_read,
+                                  .pread = pipe ? NULL : bytes_pread,
+                                  .size_bytes = pipe ? TRACE_UNKNOWN_U64 : size,
+                                  .context = &bytes,
+                                  .name = "fuzz"};
+    struct trace_sink sink = {.write = nowhere_write, .name = "nowhere"};
+    struct trace_reader *reader;
+    struct diag diag = DIAG_INIT;
+
+    if (trace_reader_open(&reader, &source, &diag) < 0)
+        return;
+    if (trace_normalise(reader, &sink, &conf, &diag) < 0 && diag.error == 0)
+        abort();
+    trace_reader_free(reader);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t *copy;
@@ -126,6 +151,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         checksums_mend(copy, size - 1);
     tape_try(copy, size - 1, false);
     tape_try(copy, size - 1, true);
+    if (data[0] & 2)
+        tape_normalise(copy, size - 1, data[0] & 4);
     free(copy);
     return 0;
 }

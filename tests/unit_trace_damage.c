@@ -16,6 +16,7 @@
 #include "traces/block.h"
 #include "traces/bytes.h"
 #include "traces/crc32c.h"
+#include "traces/table.h"
 
 #define OPS       96
 #define BLOCK_OPS 12
@@ -240,6 +241,47 @@ static void test_hostile_payloads(void **state)
     small_tape_free(&small);
 }
 
+/* A block of paths that each repeat almost all of a long one: small as bytes, huge as text. */
+static void test_path_bomb(void **state)
+{
+    struct trace_writer *writer;
+    struct trace_damage damage;
+    struct trace_reader *reader;
+    struct tape tape = {0};
+    struct trace_sink sink;
+    struct buf bytes = BUF_INIT;
+    struct block_header header;
+    uint8_t block[BLOCK_HEADER_MAX];
+    size_t length;
+
+    tape_sink(&tape, &sink);
+    assert_int_equal(trace_writer_open(&writer, &sink, NULL, NULL), 0);
+    block_header_init(&header, BLOCK_FILES);
+    for (header.entries = 0; header.entries < 2000; header.entries++) {
+        char path[65001];
+        struct trace_file file = {.path = path};
+
+        memset(path, 'a', 65000);
+        path[65000] = '\0';
+        table_put_file(&bytes, &file, header.entries ? path : "");
+    }
+    header.files = header.entries;
+    header.payload_bytes = header.raw_bytes = (uint32_t)bytes.length;
+    header.payload_crc = crc32c(0, bytes.data, bytes.length);
+    length = block_header_store(&header, block);
+    assert_int_equal(tape_sink_write(&tape, block, length), 0);
+    assert_int_equal(tape_sink_write(&tape, bytes.data, bytes.length), 0);
+    assert_true(tape.length < 100000);
+    reader = tape_open(&tape, true);
+    trace_reader_damage(reader, &damage);
+    assert_int_equal(damage.blocks, 1);
+    assert_true(trace_reader_file_count(reader) < 600);
+    trace_reader_free(reader);
+    trace_writer_abort(writer);
+    buf_release(&bytes);
+    free(tape.data);
+}
+
 static void test_version(void **state)
 {
     struct small_tape small;
@@ -335,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_flip),
         cmocka_unit_test(test_hostile_headers),
         cmocka_unit_test(test_hostile_payloads),
+        cmocka_unit_test(test_path_bomb),
         cmocka_unit_test(test_version),
         cmocka_unit_test(test_not_a_tape),
         cmocka_unit_test(test_killed_writer),

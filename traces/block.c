@@ -27,6 +27,7 @@ void block_header_sum(struct block_header *header, const struct trace_op *ops, s
 {
     for (size_t i = 0; i < count; i++) {
         const struct trace_op *op = &ops[i];
+        uint64_t end;
 
         if (op->issue_ns < header->first_ns)
             header->first_ns = op->issue_ns;
@@ -38,8 +39,9 @@ void block_header_sum(struct block_header *header, const struct trace_op *ops, s
             continue;
         if (op->offset < header->min_offset)
             header->min_offset = op->offset;
-        if (op->offset + op->length > header->max_end)
-            header->max_end = op->offset + op->length;
+        end = op->offset <= UINT64_MAX - op->length ? op->offset + op->length : UINT64_MAX;
+        if (end > header->max_end)
+            header->max_end = end;
     }
 }
 

@@ -205,6 +205,7 @@ static int stream_renumber(struct normaliser *self, uint32_t *stream)
 static void totals_add(struct normaliser *self, const struct trace_op *op)
 {
     struct totals *totals;
+    uint64_t end;
 
     if (op->file == TRACE_NONE_U32)
         return;
@@ -213,18 +214,26 @@ static void totals_add(struct normaliser *self, const struct trace_op *op)
     if (!trace_op_has_range(op->kind))
         return;
     totals->bytes += trace_op_bytes(op);
-    if (op->length > 0 && op->offset != TRACE_UNKNOWN_U64 &&
-        op->offset + op->length > totals->max_end)
-        totals->max_end = op->offset + op->length;
+    if (op->length == 0 || op->offset == TRACE_UNKNOWN_U64)
+        return;
+    end = op->offset <= UINT64_MAX - op->length ? op->offset + op->length : UINT64_MAX;
+    if (end > totals->max_end)
+        totals->max_end = end;
+}
+
+/* Wraps: a hostile tape may hold any times. */
+static int64_t moved(int64_t time_ns, int64_t zero_ns)
+{
+    return (int64_t)((uint64_t)time_ns - (uint64_t)zero_ns);
 }
 
 static int op_convert(struct normaliser *self, struct trace_op *op)
 {
     int err;
 
-    op->issue_ns -= self->zero_ns;
+    op->issue_ns = moved(op->issue_ns, self->zero_ns);
     if (op->due_ns != TRACE_UNKNOWN_I64)
-        op->due_ns -= self->zero_ns;
+        op->due_ns = moved(op->due_ns, self->zero_ns);
     err = file_renumber(self, &op->file);
     if (err == 0)
         err = file_renumber(self, &op->file2);
@@ -272,7 +281,7 @@ static int ops_sort(struct normaliser *self)
             zero_look(self, ops, count);
         } else {
             if (trace_reader_wall(self->reader, &wall_tape_ns, &wall_ns))
-                trace_writer_wall(self->writer, wall_tape_ns - self->zero_ns, wall_ns);
+                trace_writer_wall(self->writer, moved(wall_tape_ns, self->zero_ns), wall_ns);
             next_ns = floor_at(self, trace_reader_first_index(self->reader));
             trace_sorter_floor(self->sorter, next_ns);
             /* A higher floor: what lies below it is complete. */
@@ -316,7 +325,7 @@ static int meta_copy(struct normaliser *self)
         if (strcmp(key, TRACE_META_START_WALL) == 0)
             err = meta_shifted(self, key, value, self->zero_ns);
         else if (strcmp(key, TRACE_META_CAPTURE_START) == 0)
-            err = meta_shifted(self, key, value, -self->zero_ns);
+            err = meta_shifted(self, key, value, moved(0, self->zero_ns));
         else if (strncmp(key, "lost.", 5) != 0)
             err = trace_writer_meta(self->writer, key, value);
     }

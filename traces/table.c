@@ -26,6 +26,7 @@ static char *string_room(struct tables *tables, size_t bytes)
         chunk = malloc(sizeof(*chunk) + capacity);
         if (!chunk)
             return NULL;
+        tables->memory_bytes += capacity;
         chunk->used = 0;
         chunk->capacity = capacity;
         chunk->next = tables->strings;
@@ -121,6 +122,7 @@ static int file_add(struct tables *tables, const struct trace_file *file)
     if (!entry)
         return -ENOMEM;
     *entry = *file;
+    tables->memory_bytes += sizeof(*entry);
     tables->file_count++;
     return 0;
 }
@@ -133,6 +135,7 @@ static int stream_add(struct tables *tables, const struct trace_stream *stream)
     if (!entry)
         return -ENOMEM;
     *entry = *stream;
+    tables->memory_bytes += sizeof(*entry);
     tables->stream_count++;
     return 0;
 }
@@ -216,12 +219,18 @@ int tables_take_files(struct tables *tables, struct cursor *in, uint32_t first, 
 {
     const char *previous = "";
     size_t previous_length = 0;
+    uint64_t text_bytes = 0;
     int err;
 
     err = tables_fill(tables, first, 0);
-    for (uint32_t i = 0; i < count && err >= 0; i++)
+    for (uint32_t i = 0; i < count && err >= 0; i++) {
         err =
             file_take(tables, in, first + i >= tables->file_count, &previous, &previous_length);
+        text_bytes += previous_length + 1;
+        if (err >= 0 &&
+            (text_bytes > TABLE_BLOCK_TEXT_MAX || tables->memory_bytes > TABLE_MEMORY_MAX))
+            err = -EBADMSG;
+    }
     return err < 0 ? err : 0;
 }
 
@@ -252,8 +261,11 @@ int tables_take_streams(struct tables *tables, struct cursor *in, uint32_t first
     int err;
 
     err = tables_fill(tables, 0, first);
-    for (uint32_t i = 0; i < count && err >= 0; i++)
+    for (uint32_t i = 0; i < count && err >= 0; i++) {
         err = stream_take(tables, in, first + i >= tables->stream_count);
+        if (err >= 0 && tables->memory_bytes > TABLE_MEMORY_MAX)
+            err = -EBADMSG;
+    }
     return err < 0 ? err : 0;
 }
 

@@ -14,6 +14,10 @@
 #define TABLE_PATH_MAX  65535u     /* bytes of a path, comm or key */
 #define TABLE_VALUE_MAX (1u << 20) /* bytes of a metadata value */
 #define TABLE_KEYS_MAX  4096u
+/* Paths share their starts, so a block's may take far more memory than its bytes: the writer begins
+ * another block before this, and all tables of a tape together are refused beyond the second. */
+#define TABLE_BLOCK_TEXT_MAX (32u << 20)
+#define TABLE_MEMORY_MAX     (2ull << 30)
 /* Entries that a damaged tape may lack before the operations naming them are given up. */
 #define TABLE_MISSING_MAX (1u << 20)
 
@@ -42,6 +46,7 @@ struct tables {
     struct table_meta *meta;
     size_t meta_count;
     struct table_chunk *strings;
+    uint64_t memory_bytes;
     uint64_t missing; /* entries made up because their block was damaged */
 };
 

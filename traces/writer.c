@@ -21,7 +21,8 @@
 struct pending {
     struct buf bytes;
     uint32_t first, count;
-    char *previous; /* files: path of the entry before in this block */
+    uint64_t text_bytes; /* files: of the paths written out */
+    char *previous;      /* files: path of the entry before in this block */
 };
 
 struct lost_kind {
@@ -176,6 +177,7 @@ static int pending_put(struct trace_writer *writer, enum block_type type,
     err = table_block_put(writer, type, &pending->bytes, pending->first, pending->count);
     pending->first += pending->count;
     pending->count = 0;
+    pending->text_bytes = 0;
     buf_clear(&pending->bytes);
     free(pending->previous);
     pending->previous = NULL;
@@ -297,8 +299,10 @@ int trace_writer_file(struct trace_writer *writer, const struct trace_file *file
     free(files->previous);
     files->previous = copy;
     files->count++;
+    files->text_bytes += strlen(copy) + 1;
     *ret_index = writer->file_count++;
-    if (files->bytes.length >= TABLE_BLOCK_BYTES)
+    if (files->bytes.length >= TABLE_BLOCK_BYTES ||
+        files->text_bytes >= TABLE_BLOCK_TEXT_MAX - 2 * TABLE_PATH_MAX)
         return pending_put(writer, BLOCK_FILES, files);
     return files->bytes.failed ? writer_error(writer, -ENOMEM) : 0;
 }
