@@ -17,6 +17,7 @@
 #include "traces/units.h"
 
 #define NOTE_FROM_NS 10e9
+#define VOID_TRIALS  3 /* runs again of one trial, before its cell is given up */
 
 /* ---- can the cells run? ------------------------------------------------------------- */
 
@@ -139,21 +140,57 @@ static int run_reset(const struct experiment *experiment, struct diag *diag)
     return err;
 }
 
+/* Did the cell ever give figures? Then a failure may be the moment's: a cache that was robbed.
+ */
+static bool has_worked(const struct experiment *experiment, unsigned int cell)
+{
+    unsigned int i;
+
+    for (i = 0; i < experiment->journal->count; i++)
+        if (experiment->journal->records[i].cell == cell &&
+            !experiment->journal->records[i].failed)
+            return true;
+    return false;
+}
+
+/* One trial, rested before and reset; run again when it is void and the cell has worked. */
+static int run_until_valid(struct experiment *experiment, unsigned int block, unsigned int cell,
+                           struct record *ret_record, struct diag *diag)
+{
+    unsigned int voids = 0;
+    int err = 0;
+
+    for (;;) {
+        if (*experiment->trial.stop)
+            return -EINTR;
+        if (experiment->cool_down_ns > 0 && experiment->ran > 0)
+            sleep_ns(experiment->cool_down_ns, experiment->trial.stop);
+        if (experiment->reset)
+            err = run_reset(experiment, diag);
+        if (err == 0)
+            err = trial_run(&experiment->trial, block, cell, ret_record, diag);
+        if (err < 0)
+            return err;
+        if (!ret_record->failed || voids == VOID_TRIALS || !has_worked(experiment, cell))
+            break;
+        if (experiment->notes) {
+            clear_progress(experiment);
+            diag_note(diag, "a void trial is run again: %s", ret_record->failed);
+        }
+        free(ret_record->failed);
+        voids++;
+    }
+    ret_record->voids = voids;
+    return 0;
+}
+
 static int run_one(struct experiment *experiment, unsigned int block, unsigned int cell,
                    unsigned int position, struct diag *diag)
 {
     uint64_t begun_ns = clock_now_ns(&clock_real);
     struct record record;
-    int err = 0;
+    int err = run_until_valid(experiment, block, cell, &record, diag);
 
-    if (*experiment->trial.stop)
-        return -EINTR;
-    if (experiment->cool_down_ns > 0 && experiment->ran > 0)
-        sleep_ns(experiment->cool_down_ns, experiment->trial.stop);
-    if (experiment->reset)
-        err = run_reset(experiment, diag);
-    if (err == 0)
-        err = trial_run(&experiment->trial, block, cell, &record, diag);
     if (err < 0)
         return err;
     record.position = position;

@@ -32,8 +32,9 @@ struct experiment {
  */
 int experiment_check(struct design *design, struct diag *diag);
 /*
- * Runs what is left to run. A cell whose trial fails is excluded from then on, the reason kept.
- * 0; -EINTR: stopped (the journal is whole); another -errno with diag.
+ * Runs what is left to run. A cell whose trial fails is excluded from then on, the reason kept;
+ * but where earlier trials worked it is run again a few times first, and the record counts
+ * those. 0; -EINTR: stopped (the journal is whole); another -errno with diag.
  */
 int experiment_run(struct experiment *experiment, struct diag *diag);
 

@@ -111,6 +111,7 @@ static json_t *json_of_cell(const struct findings *findings, unsigned int cell)
                         design->cells[cell].excluded ? json_string(design->cells[cell].excluded)
                                                      : json_null());
     json_object_set_new(object, "trials", json_integer(found->trials));
+    json_object_set_new(object, "voids", json_integer(found->voids));
     json_object_set_new(object, "figures", figures);
     json_object_set_new(object, "comparisons", comparisons);
     json_object_set_new(object, "doubts", json_of_doubts(found));

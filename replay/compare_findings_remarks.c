@@ -115,6 +115,8 @@ static void remark_cell(const struct findings *findings, unsigned int cell,
         return;
     }
     remark_curve(findings, cell, remarks);
+    if (found->voids > 0)
+        remark(remarks, "%s: %u runs failed and were run again", name, found->voids);
     if (found->doubts & JUDGE_UNSTABLE)
         remark(remarks, "%s: unstable: %s scatters by %.1f %% between trials", name,
                metrics[metric].name, found->scatter[metric] * 100);

@@ -44,6 +44,8 @@ static json_t *record_pack(const struct record *record)
     json_object_set_new(object, "position", json_integer(record->position));
     if (record->failed)
         json_object_set_new(object, "failed", json_string(record->failed));
+    if (record->voids > 0)
+        json_object_set_new(object, "voids", json_integer(record->voids));
     for (i = 0; i < METRIC_COUNT; i++)
         set_number(figures, metrics[i].name, record->value[i]);
     json_object_set_new(object, "figures", figures);
@@ -85,6 +87,7 @@ static int record_unpack(const json_t *object, struct record *ret_record)
     record.position = (unsigned int)position;
     for (i = 0; i < METRIC_COUNT; i++)
         record.value[i] = get_number(figures, metrics[i].name);
+    record.voids = (unsigned int)json_integer_value(json_object_get(object, "voids"));
     record.has_curve = json_array_size(curve) == CURVE_POINTS;
     for (i = 0; record.has_curve && i < CURVE_POINTS; i++)
         record.curve[i] = json_number_value(json_array_get(curve, i));

@@ -26,6 +26,7 @@ struct record {
     unsigned int block, cell;
     unsigned int position;      /* in the order of the whole experiment, from 0 */
     char *failed;               /* why it gave no figures, or NULL */
+    unsigned int voids;         /* runs of it that failed before this one did not */
     double value[METRIC_COUNT]; /* NAN: not known */
     bool has_curve;
     double curve[CURVE_POINTS]; /* service time, ns, at curve_fraction[] */

@@ -115,6 +115,7 @@ static int summarise_cell(struct judge_cell *cell, const struct design *design,
     for (i = 0; i < journal->count; i++)
         if (journal->records[i].cell == index && record_counts(design, &journal->records[i])) {
             cell->trials++;
+            cell->voids += journal->records[i].voids;
             if (!isnan(journal->records[i].steady))
                 values[count++] = journal->records[i].steady;
         }

@@ -38,6 +38,7 @@ struct judge_cell {
     unsigned int trials;       /* judged: warm-up and failures left out */
     double mean[METRIC_COUNT]; /* geometric where all are above 0, else arithmetic; NAN none */
     double scatter[METRIC_COUNT]; /* deviation over mean; NAN below 2 trials */
+    unsigned int voids;           /* runs that failed and were run again */
     unsigned int doubts;          /* enum judge_doubt */
     struct infer_humps humps;
     double steady; /* middle of the trials' logs; NAN: not known */

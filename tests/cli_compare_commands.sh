@@ -37,6 +37,13 @@ says 'B: n/a: exit 3: broken' out
 runs 1 iotape compare --ab 'true' 'false' --value-regex 'score=([0-9.]+)' --trials 6 --dir none
 says 'no number at score=' err
 
+# A trial that fails where others worked is run again, and counted.
+runs 0 iotape compare --ab 'true' '[ -e b ] && [ ! -e broke ] && { touch broke; echo once >&2; exit 1; }; touch b' \
+    --trials 6 --dir again --json again.json
+says 'a void trial is run again: exit 1: once' err
+says '^note: B: 1 runs failed and were run again' out
+equal 'trials of B' 6 "$(json again.json '.cells[1].trials')"
+
 # Under a recorder, what the commands did is a figure too: 16 writes against 64.
 if iotape capture -q --force -o probe.tape -- true 2>/dev/null; then
     dd='dd if=/dev/zero of=zeros bs=4k conv=notrunc status=none'
