@@ -42,6 +42,8 @@ static inline struct ring_record *reserve(unsigned int kind, unsigned int api)
     record->type = RING_OP;
     record->offset = TRACE_UNKNOWN_U64;
     record->length = 0;
+    /* The collector has had the next slots in its cache: they come back during the call. */
+    __builtin_prefetch(&thread->slots[(position + 1) & thread->mask], 1);
     record->begin_ns = stamp_ns();
     __atomic_store_n(&record->state, RING_STATE_OPEN(position), __ATOMIC_RELEASE);
     return record;

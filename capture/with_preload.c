@@ -166,6 +166,8 @@ static int preload_open(struct session *session, void **ret_state)
     err = find_shim(preload->shim, sizeof(preload->shim));
     if (!err)
         err = preload_listen(preload);
+    if (!err) /* that files were mapped is noted, what is done through a mapping is not seen */
+        err = session_meta(session, TRACE_META_CANNOT_TELL, "mmap");
     if (err) {
         diag_errno(session_diag(session), err, "recorder preload");
         preload_close(preload);

@@ -53,6 +53,13 @@ runs 0 $capture -o sync.tape -- "$prog" sync "$PWD/data/f"
 equal "fsyncs" 1 "$(count sync.tape .by_op.fsync.count)"
 equal "lost" 0 "$(count sync.tape .lost)"
 
+equal "what cannot be told" mmap "$(json info.json '.cannot_tell | join(",")')"
+
+# ---- through a pipe
+iotape capture -q -r preload -o - -- sh -c "exec '$prog' sync '$PWD/data/f' >/dev/null" 2>err |
+    iotape info --json - >info.json 2>err || { cat err >&2; fail "through a pipe"; }
+equal "fsyncs through a pipe" 1 "$(json info.json .by_op.fsync.count)"
+
 # ---- filters
 runs 0 $capture -o filter.tape --filter 'path=*/data/*' --filter 'op=read,write' --filter 'size>=4k' -- \
     "$prog" sync "$PWD/data/f"
