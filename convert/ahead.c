@@ -90,25 +90,17 @@ static void start_thread(struct ahead *ahead)
     }
 }
 
-int ahead_open(struct ahead **ret_ahead, struct unpack *packed, size_t member,
-               struct diag *diag)
+int ahead_start(struct ahead **ret_ahead, struct unpack *unpack, struct diag *diag)
 {
     struct ahead *ahead = calloc(1, sizeof(*ahead));
-    int err;
 
     if (!ahead) {
-        unpack_free(packed);
+        unpack_free(unpack);
         return diag_errno(diag, -ENOMEM, "reading ahead");
     }
     ahead->diag = diag;
-    unpack_set_diag(packed, &ahead->own_diag);
-    err = unpack_open_packed(&ahead->unpack, packed, member, NULL, &ahead->own_diag);
-    if (err < 0) {
-        if (ahead->own_diag.error)
-            diag_set(diag, ahead->own_diag.error, "%s", ahead->own_diag.text);
-        free(ahead);
-        return err;
-    }
+    ahead->unpack = unpack;
+    unpack_set_diag(unpack, &ahead->own_diag);
     pthread_mutex_init(&ahead->lock, NULL);
     pthread_cond_init(&ahead->changed, NULL);
     start_thread(ahead);
@@ -116,10 +108,10 @@ int ahead_open(struct ahead **ret_ahead, struct unpack *packed, size_t member,
     return 0;
 }
 
-void ahead_free(struct ahead *ahead)
+struct unpack *ahead_end(struct ahead *ahead)
 {
-    if (!ahead)
-        return;
+    struct unpack *unpack = ahead->unpack;
+
     if (ahead->chunks) {
         pthread_mutex_lock(&ahead->lock);
         ahead->stop = true;
@@ -128,11 +120,21 @@ void ahead_free(struct ahead *ahead)
         pthread_join(ahead->thread, NULL);
         atomic_fetch_sub(&threads, 1);
     }
+    if (ahead->own_diag.error) {
+        unpack_free(unpack);
+        unpack = NULL;
+    }
     pthread_mutex_destroy(&ahead->lock);
     pthread_cond_destroy(&ahead->changed);
     free(ahead->chunks);
-    unpack_free(ahead->unpack);
     free(ahead);
+    return unpack;
+}
+
+void ahead_free(struct ahead *ahead)
+{
+    if (ahead)
+        unpack_free(ahead_end(ahead));
 }
 
 /* An error of the thread becomes the caller's, once the thread has ended. */

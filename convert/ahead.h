@@ -14,14 +14,15 @@
 struct ahead;
 
 /*
- * Opens member number member of packed (taken over, also on failure) as unpack_open_packed
- * does: -ENOENT (diag not set) when there is none. The bytes are the same as without a thread,
- * and so are the errors, which come where the bytes before them end.
+ * Reads on from unpack (taken over, also on failure). The bytes are the same as without a
+ * thread, and so are the errors, which come where the bytes before them end. -ENOMEM.
  */
-int ahead_open(struct ahead **ret_ahead, struct unpack *packed, size_t member,
-               struct diag *diag);
+int ahead_start(struct ahead **ret_ahead, struct unpack *unpack, struct diag *diag);
 /* A count, 0 at the end, else -errno with the diag given to open set. May be short. */
 int64_t ahead_read(struct ahead *ahead, void *buffer, size_t bytes);
+/* Ends the thread and gives the unpack back, somewhere behind what was read; NULL after an
+ * error. */
+struct unpack *ahead_end(struct ahead *ahead);
 void ahead_free(struct ahead *ahead); /* NULL is fine */
 
 #endif

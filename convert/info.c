@@ -405,7 +405,7 @@ int info_tape(struct trace_reader *reader, const struct convert_conf *conf, cons
     else if (err == 0)
         info_print(&info, reader, format, out);
     if (err == 0 && (fflush(out) == EOF || ferror(out)))
-        err = diag_errno(diag, -EIO, "standard output");
+        err = diag_errno(diag, errno ? -errno : -EIO, "standard output");
     info_release(&info);
     return err;
 }

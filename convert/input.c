@@ -16,13 +16,24 @@
 #define LARGEST_READ   (4u << 20)
 #define MEMBERS_MAX    1000000u
 
+/*
+ * A tar whose members are inputs. Members are mostly read one after the other, so the archive
+ * that one member was read from stays open for the next: what is packed is unpacked once, not
+ * once a member.
+ */
+struct input_archive {
+    struct unpack *spare; /* stands in its member number spare_member */
+    size_t spare_member, users;
+};
+
 struct input {
     char *name;
     char *path; /* NULL: memory */
     const void *bytes;
     size_t bytes_length;
-    size_t member; /* of a tar */
-    bool once;     /* a pipe: cannot be opened again */
+    struct input_archive *archive; /* shared by its members; NULL when it is no tar */
+    size_t member;
+    bool once; /* a pipe: cannot be opened again */
     bool closed;
     struct diag *diag;
     struct unpack *unpack;
@@ -116,22 +127,27 @@ int input_list_add_memory(struct input_list *list, const char *name, const void 
 static int add_members(struct input_list *list, const char *path, struct unpack *unpack,
                        const char *member_name, struct diag *diag)
 {
+    struct input_archive *archive = calloc(1, sizeof(*archive));
     size_t member = 0;
-    int err = 0;
+    int err = archive ? 0 : diag_errno(diag, -ENOMEM, "%s", path);
 
     while (err == 0) {
         struct input *input;
 
-        if (member == MEMBERS_MAX)
-            return diag_set(diag, -E2BIG, "%s: more than %u members", path, MEMBERS_MAX);
-        err = list_add(list, path, member_name, diag, &input);
+        err = member < MEMBERS_MAX
+                  ? list_add(list, path, member_name, diag, &input)
+                  : diag_set(diag, -E2BIG, "%s: more than %u members", path, MEMBERS_MAX);
         if (err == 0) {
             input->path = strdup(path);
+            input->archive = archive;
+            archive->users++;
             input->member = member++;
             err = input->path ? unpack_next_member(unpack, &member_name)
                               : diag_errno(diag, -ENOMEM, "%s", path);
         }
     }
+    if (archive && !archive->users)
+        free(archive);
     return err == -ENOENT ? 0 : err;
 }
 
@@ -275,8 +291,21 @@ int input_list_add_path(struct input_list *list, const char *path, struct diag *
     return input->path ? 0 : diag_errno(diag, -ENOMEM, "%s", path);
 }
 
+/* Leaves the archive that was read from to the members that follow. */
+static void leave_archive(struct input *input)
+{
+    struct input_archive *archive = input->archive;
+
+    unpack_free(archive->spare);
+    archive->spare = ahead_end(input->ahead);
+    archive->spare_member = input->member;
+    input->ahead = NULL;
+}
+
 void input_close(struct input *input)
 {
+    if (input->archive && input->ahead)
+        leave_archive(input);
     unpack_free(input->unpack);
     ahead_free(input->ahead);
     input->unpack = NULL;
@@ -302,6 +331,10 @@ void input_list_release(struct input_list *list)
         struct input *input = list->items[i];
 
         input_close(input);
+        if (input->archive && --input->archive->users == 0) {
+            unpack_free(input->archive->spare);
+            free(input->archive);
+        }
         free(input->name);
         free(input->path);
         free(input);
@@ -312,8 +345,43 @@ void input_list_release(struct input_list *list)
 
 /* ---- reading -------------------------------------------------------------------------- */
 
+/* The archive as another member left it, moved on to this one. -ENOENT: there is none. */
+static int open_spare(struct input *input, struct unpack **ret_unpack)
+{
+    struct input_archive *archive = input->archive;
+    struct unpack *unpack;
+    int err = 0;
+
+    if (!archive || !archive->spare || archive->spare_member >= input->member)
+        return -ENOENT;
+    unpack = archive->spare;
+    archive->spare = NULL;
+    unpack_set_diag(unpack, input->diag);
+    for (size_t at = archive->spare_member; at < input->member && err == 0; at++)
+        err = unpack_next_member(unpack, NULL);
+    if (err < 0) {
+        unpack_free(unpack);
+        return err;
+    }
+    *ret_unpack = unpack;
+    return 0;
+}
+
+static int open_packed(struct input *input)
+{
+    struct unpack *packed = input->unpack;
+    int err;
+
+    input->unpack = NULL;
+    err = unpack_open_packed(&packed, packed, input->member, NULL, input->diag);
+    if (err == -ENOENT) /* compressed nothing */
+        return unpack_open_memory(&input->unpack, input->name, NULL, 0, input->diag);
+    return err < 0 ? err : ahead_start(&input->ahead, packed, input->diag);
+}
+
 static int input_open(struct input *input)
 {
+    struct unpack *unpack;
     const uint8_t *head;
     int64_t length;
     int err = 0;
@@ -322,6 +390,10 @@ static int input_open(struct input *input)
         return diag_errno(input->diag, -EBADF, "%s", input->name);
     if (input->ahead)
         return 0;
+    err = open_spare(input, &unpack);
+    if (err != -ENOENT)
+        return err < 0 ? err : ahead_start(&input->ahead, unpack, input->diag);
+    err = 0;
     if (!input->unpack)
         err = input->path ? unpack_open_path(&input->unpack, input->path, input->diag)
                           : unpack_open_memory(&input->unpack, input->name, input->bytes,
@@ -331,15 +403,7 @@ static int input_open(struct input *input)
     length = unpack_head(input->unpack, &head);
     if (length < 0)
         return (int)length;
-    if (unpack_head_is_packed(head, (size_t)length)) {
-        struct unpack *packed = input->unpack;
-
-        input->unpack = NULL;
-        err = ahead_open(&input->ahead, packed, input->member, input->diag);
-        if (err == -ENOENT) /* compressed nothing */
-            err = unpack_open_memory(&input->unpack, input->name, NULL, 0, input->diag);
-    }
-    return err;
+    return unpack_head_is_packed(head, (size_t)length) ? open_packed(input) : 0;
 }
 
 static int64_t read_some(struct input *input, void *buffer, size_t bytes)

@@ -140,7 +140,11 @@ int unpack_open_memory(struct unpack **ret_unpack, const char *name, const void 
 
 void unpack_set_diag(struct unpack *unpack, struct diag *diag)
 {
-    unpack->diag = diag;
+    for (; unpack; unpack = unpack->inner) {
+        unpack->diag = diag;
+        if (unpack->unpacked)
+            unpack_set_diag(unpack->unpacked, diag);
+    }
 }
 
 bool unpack_is_seekable(const struct unpack *unpack)

@@ -29,7 +29,7 @@ int64_t unpack_read(struct unpack *unpack, void *buffer, size_t bytes);
 /* The first bytes, up to UNPACK_HEAD, before anything was read; they stay to be read. */
 int64_t unpack_head(struct unpack *unpack, const uint8_t **ret_bytes);
 /* A regular file: it can be opened again and read from its start. */
-/* Errors from now on go to diag. */
+/* Errors from now on go to diag, those of what it reads from too. */
 void unpack_set_diag(struct unpack *unpack, struct diag *diag);
 bool unpack_is_seekable(const struct unpack *unpack);
 void unpack_free(struct unpack *unpack); /* NULL is fine */
