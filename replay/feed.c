@@ -164,6 +164,7 @@ static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
         op->file == TRACE_NONE_U32 ? NULL : trace_reader_file(feed->reader, op->file);
     enum skip_reason skip;
 
+    /* A block trace's "sync" is a hint to the scheduler, not O_SYNC. */
     *p = (struct prepared){
         .due_ns = feed->conf->pace == PACE_ASAP ? 0 : pace_due(&feed->pace, op->issue_ns),
         .offset = op->offset,
@@ -173,7 +174,8 @@ static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
         .target = TRACE_NONE_U32,
         .file = op->file,
         .stream = op->stream,
-        .flags = op->flags & ~feed->conf->drop_flags,
+        .flags = op->flags & ~feed->conf->drop_flags &
+                 ~(op->api == TRACE_API_BLOCK ? (uint32_t)TRACE_F_SYNC : 0),
         .arg = op->arg,
         .kind = op->kind,
     };
