@@ -33,7 +33,8 @@
  * - submit and reap allocate nothing, lock nothing (pool engines: only their queue) and format
  *   nothing.
  * - Op flags that are honoured, where the interface can: nowait, polled, append, dsync or fua
- *   (both as RWF_DSYNC) and sync (RWF_SYNC). The core clears a flag that is not to be honoured
+ *   (both as RWF_DSYNC) and sync (RWF_SYNC); a write with preflush follows a flush of its file
+ *   (fdatasync), and has that flush's failure as its result. The core clears a flag that is not to be honoured
  *   (the "sync" of a block trace, a mode that the descriptor already has); an engine leaves one
  *   it cannot express alone and says so in its help. Other flags are ignored.
  * - An unknown offset (TRACE_UNKNOWN_U64) means the end of the file with flag append, else the
@@ -150,8 +151,8 @@ struct engine {
      * -errno: the engine is broken, none was taken and the run ends. */
     int (*submit)(void *state, struct engine_op **ops, unsigned int count);
     /* MUST. Waits until min ops are complete or timeout_ns has passed (0 = do not wait,
-     * UINT64_MAX = for ever), stores up to max in done, returns how many. min 0 polls. A signal
-     * may end the wait early with fewer. -errno only when the engine is broken. */
+     * UINT64_MAX = for ever), stores up to max in done, returns how many. min 0 polls. A signal,
+     * or work the kernel has for the thread, may end the wait early with fewer, or none. -errno only when the engine is broken. */
     int (*reap)(void *state, struct engine_op **done, unsigned int min, unsigned int max,
                 uint64_t timeout_ns);
     /* MUST, NULL state allowed. Nothing is in flight, or the run is being given up: then it

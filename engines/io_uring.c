@@ -66,6 +66,7 @@ static const struct opt uring_opts[] = {
 #if HAVE_LIB
 
 #define MAX_FILES        32768u
+#define MAX_COMPLETIONS  65536u
 #define MAX_BUFFERS      1024u
 #define MAX_BUFFER_BYTES ((uint64_t)1 << 30) /* the kernel's limit for one */
 
@@ -319,7 +320,10 @@ static int open_rings(struct uring_state *state, const struct uring_conf *conf)
     struct io_uring_params params = {0}, plain = {0};
     /* The polling thread frees entries only after their ops may have completed: twice the depth
      * leaves room for the next ops meanwhile. */
-    unsigned int wanted = 0, entries = conf->sqpoll ? 2 * env->depth : env->batch;
+    unsigned int wanted = 0, entries = conf->sqpoll ? 2 * env->depth : env->batch + 1;
+    /* A write with preflush completes twice. */
+    unsigned int completions =
+        env->writes && 2 * env->depth <= MAX_COMPLETIONS ? 2 * env->depth : env->depth;
     int err = params_of(conf, env, &params, &wanted);
 
     if (err)
@@ -328,11 +332,11 @@ static int open_rings(struct uring_state *state, const struct uring_conf *conf)
         return diag_set(env->diag, -EINVAL,
                         "engine io_uring: iopoll needs direct I/O on every "
                         "target (--direct)");
-    err = ring_init(&state->main, entries, env->depth, wanted, &params);
+    err = ring_init(&state->main, entries, completions, wanted, &params);
     if (err)
         return open_failed(env, err);
     if (conf->iopoll) {
-        err = ring_init(&state->other, env->batch, env->depth,
+        err = ring_init(&state->other, env->batch + 1, completions,
                         wanted & ~(unsigned int)(IORING_SETUP_IOPOLL | IORING_SETUP_SQPOLL |
                                                  IORING_SETUP_SQ_AFF),
                         &plain);
@@ -425,7 +429,9 @@ static void prepare_transfer(const struct uring_state *state, struct io_uring_sq
     sqe->off = op->offset; /* unknown is -1: the file position, or the end when appending */
     sqe->addr = (uint64_t)(uintptr_t)op->buffer;
     sqe->len = op->length > INT32_MAX ? INT32_MAX & ~4095u : (uint32_t)op->length;
-    sqe->rw_flags = blocking_rwf(op);
+    /* Whether completions are polled for is the ring's matter: asked of another, it is EINVAL.
+     */
+    sqe->rw_flags = blocking_rwf(op) & ~RWF_HIPRI;
     if (buffer >= 0) {
         sqe->opcode = write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
         sqe->buf_index = (uint16_t)buffer;
@@ -471,6 +477,7 @@ static int prepare(const struct uring_state *state, struct io_uring_sqe *sqe,
     sqe->fd = state->fixed_files ? (int)op->target : op->fd;
     sqe->flags = state->sqe_flags;
     sqe->user_data = (uint64_t)(uintptr_t)op;
+    op->engine_u64 = 0;
     switch (op->kind) {
     case TRACE_READ:
     case TRACE_WRITE: prepare_transfer(state, sqe, op); break;
@@ -514,60 +521,133 @@ static void finish_locally(struct uring_state *state, struct engine_op *op)
     state->local[state->local_count++] = op;
 }
 
-/* Prepares a run of ops that go the same way. How many; *ret_ring is theirs, NULL = locally. */
-static unsigned int prepare_run(struct uring_state *state, struct engine_op **ops,
-                                unsigned int count, struct ring **ret_ring)
-{
-    struct ring *ring = polled(state, ops[0]) ? &state->main : &state->other;
-    unsigned int space = ring_space(ring), prepared = 0;
+/* What one call hands over: ops that go the same way, and the entries they take. */
+struct run {
+    struct ring *ring; /* NULL: executed here already */
+    unsigned int ops;
+    unsigned int entries;
+};
 
-    /* With nothing in flight the caller could not reap first. */
-    while (space == 0 && ring->in_flight == 0) {
+static bool preflush(const struct engine_op *op)
+{
+    return op->kind == TRACE_WRITE && (op->flags & TRACE_F_PREFLUSH);
+}
+
+/* Room for need entries; with nothing in flight the caller could not reap first. */
+static unsigned int wait_for_space(const struct ring *ring, unsigned int need)
+{
+    unsigned int space = ring_space(ring);
+
+    while (space < need && ring->in_flight == 0) {
         sched_yield();
         space = ring_space(ring);
     }
+    return space;
+}
 
-    *ret_ring = ring;
-    while (prepared < count && prepared < space &&
-           polled(state, ops[prepared]) == (ring == &state->main)) {
-        if (prepare(state, &ring->sqes[ring->tail & ring->sq_mask], ops[prepared])) {
-            if (prepared == 0) {
+/*
+ * The flush in front of op is an entry of its own that op's is linked to. Its completion is
+ * wanted too: the kernel does not break the link when an fsync fails, so only that tells.
+ */
+static void prepare_flush(const struct uring_state *state, struct ring *ring,
+                          struct engine_op *op)
+{
+    struct io_uring_sqe *sqe = &ring->sqes[ring->tail++ & ring->sq_mask];
+
+    memset(sqe, 0, sizeof(*sqe));
+    sqe->opcode = IORING_OP_FSYNC;
+    sqe->fsync_flags = IORING_FSYNC_DATASYNC;
+    sqe->fd = state->fixed_files ? (int)op->target : op->fd;
+    sqe->user_data = (uint64_t)(uintptr_t)op | RING_HELPER;
+    sqe->flags = (uint8_t)(state->sqe_flags | IOSQE_IO_LINK);
+}
+
+/* A write with preflush is a run of its own. */
+static void run_flushed(struct uring_state *state, struct engine_op *op, struct run *run)
+{
+    struct ring *ring = run->ring;
+    bool can_link = !(ring->setup_flags & IORING_SETUP_IOPOLL);
+
+    if (wait_for_space(ring, 2) < 2)
+        return;
+    run->ops = 1;
+    if (can_link) {
+        prepare_flush(state, ring, op);
+        run->entries++;
+    } else if (fdatasync(op->fd) < 0) {
+        op->result = -errno;
+        state->local[state->local_count++] = op;
+        run->ring = NULL;
+        return;
+    }
+    prepare(state, &ring->sqes[ring->tail++ & ring->sq_mask], op);
+    run->entries++;
+}
+
+/* Prepares the run that ops[0 .. count-1] begin with; no ops = no room. */
+static struct run run_prepare(struct uring_state *state, struct engine_op **ops,
+                              unsigned int count)
+{
+    struct run run = {.ring = polled(state, ops[0]) ? &state->main : &state->other};
+    struct ring *ring = run.ring;
+    unsigned int space;
+
+    if (preflush(ops[0])) {
+        run_flushed(state, ops[0], &run);
+        return run;
+    }
+    space = wait_for_space(ring, 1);
+    while (run.ops < count && run.ops < space && !preflush(ops[run.ops]) &&
+           polled(state, ops[run.ops]) == (ring == &state->main)) {
+        if (prepare(state, &ring->sqes[ring->tail & ring->sq_mask], ops[run.ops])) {
+            if (run.ops == 0) {
                 finish_locally(state, ops[0]);
-                *ret_ring = NULL;
-                return 1;
+                return (struct run){.ops = 1};
             }
             break;
         }
         ring->tail++;
-        prepared++;
+        run.ops++;
     }
-    return prepared;
+    run.entries = run.ops;
+    return run;
+}
+
+/* How many ops of run were taken, or -errno. */
+static int run_publish(const struct run *run, bool wait, unsigned int min, uint64_t timeout_ns)
+{
+    int n = ring_publish(run->ring, run->entries, wait, min, timeout_ns);
+
+    if (run->entries == run->ops || n <= 0)
+        return n;
+    run->ring->in_flight--; /* the flush is no op */
+    return n - 1;
 }
 
 /* The call that hands over the last op also waits for min completions, unless min is 0. */
 static int submit_runs(struct uring_state *state, struct engine_op **ops, unsigned int count,
                        unsigned int min, uint64_t timeout_ns)
 {
-    unsigned int taken = 0, run;
-    struct ring *ring;
+    unsigned int taken = 0;
     bool wait;
     int n;
 
     while (taken < count) {
-        run = prepare_run(state, ops + taken, count - taken, &ring);
-        if (run == 0)
+        struct run run = run_prepare(state, ops + taken, count - taken);
+
+        if (run.ops == 0)
             break;
-        if (!ring) {
-            taken += run;
+        if (!run.ring) {
+            taken += run.ops;
             continue;
         }
         /* Those executed here are complete: only the others can be waited for. */
-        wait = min > state->local_count && taken + run == count;
-        n = ring_publish(ring, run, wait, wait ? min - state->local_count : 0, timeout_ns);
+        wait = min > state->local_count && taken + run.ops == count;
+        n = run_publish(&run, wait, wait ? min - state->local_count : 0, timeout_ns);
         if (n < 0)
             return n;
         taken += (unsigned int)n;
-        if ((unsigned int)n < run)
+        if ((unsigned int)n < run.ops)
             break;
     }
     return taken > 0 || count == 0 ? (int)taken : -EAGAIN;
@@ -696,7 +776,8 @@ const struct engine engine_io_uring = {
     .name = "io_uring",
     .summary = "io_uring: registered files and buffers, one call to submit and wait",
     .help = "What the kernel grants of the features below is in the report. Ops with flags use "
-            "RWF_ flags; preflush cannot be expressed. Discards and zeroes of files are "
+            "RWF_ flags; a write with preflush is linked to a flush. Discards and zeroes of "
+            "files are "
             "fallocate ops; those of block devices are ioctls executed at submission.",
     .opts = uring_opts,
     .conf_size = sizeof(struct uring_conf),

@@ -174,6 +174,9 @@ static int enqueue(struct aiocb *block, const struct engine_op *op)
 {
     int result;
 
+    /* The C library has no order between requests: the flush is a blocking call. */
+    if (op->kind == TRACE_WRITE && (op->flags & TRACE_F_PREFLUSH) && fdatasync(op->fd) < 0)
+        return -errno;
     memset(block, 0, sizeof(*block));
     block->aio_fildes = op->fd;
     block->aio_buf = op->buffer;
@@ -272,7 +275,8 @@ const struct engine engine_posixaio = {
     .help =
         "glibc executes the requests of one descriptor one after another, whatever the depth: "
         "with one file this is a single thread. Its pool belongs to the process, so all "
-        "workers share the threads. Flags of ops cannot be expressed; an op without an offset "
+        "workers share the threads. Flags of ops cannot be expressed, but for preflush (an "
+        "fdatasync at submission); an op without an offset "
         "gives EINVAL.",
 #ifdef TSAN
     .unavailable = "built with ThreadSanitizer, whose runtime fails in the C library's threads",

@@ -149,19 +149,22 @@ static unsigned int ring_ready(const struct ring *ring)
 
 unsigned int ring_reap(struct ring *ring, struct engine_op **done, unsigned int max)
 {
-    unsigned int head = *ring->cq_head, count = ring_ready(ring);
+    unsigned int head = *ring->cq_head, first = head, ready = ring_ready(ring), count = 0;
 
-    if (count > max)
-        count = max;
-    for (unsigned int i = 0; i < count; i++) {
-        const struct io_uring_cqe *cqe = &ring->cqes[(head + i) & ring->cq_mask];
-        struct engine_op *op = (struct engine_op *)(uintptr_t)cqe->user_data;
+    for (; ready > 0 && count < max; ready--, head++) {
+        const struct io_uring_cqe *cqe = &ring->cqes[head & ring->cq_mask];
+        struct engine_op *op =
+            (struct engine_op *)(uintptr_t)(cqe->user_data & ~(uint64_t)RING_HELPER);
 
-        op->result = cqe->res;
-        done[i] = op;
+        if (cqe->user_data & RING_HELPER) {
+            op->engine_u64 = (uint64_t)(int64_t)cqe->res;
+            continue;
+        }
+        op->result = (int64_t)op->engine_u64 < 0 ? (int64_t)op->engine_u64 : cqe->res;
+        done[count++] = op;
     }
-    if (count > 0) {
-        __atomic_store_n(ring->cq_head, head + count, __ATOMIC_RELEASE);
+    if (head != first) {
+        __atomic_store_n(ring->cq_head, head, __ATOMIC_RELEASE);
         ring->in_flight -= count;
     }
     return count;

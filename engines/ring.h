@@ -22,6 +22,10 @@ struct engine_op;
 /* Younger than the headers this may be built with. */
 #define RING_SETUP_NO_SQARRAY (1u << 16)
 
+/* In user_data, with the op's address: an entry that the op's own is linked to. The op's
+ * engine_u64 starts at 0. */
+#define RING_HELPER 1u
+
 struct ring {
     int fd;
     int enter_fd; /* fd, or its registered index */
@@ -74,7 +78,11 @@ unsigned int ring_space(const struct ring *ring);
  */
 int ring_publish(struct ring *ring, unsigned int count, bool wait, unsigned int min,
                  uint64_t timeout_ns);
-/* Takes up to max completions that are there: each op (user_data) with its result. */
+/*
+ * Takes up to max completions that are there: each op (user_data) with its result, or its
+ * helper's when that failed. Completions of helpers are not given back; the caller does not count
+ * them in in_flight.
+ */
 unsigned int ring_reap(struct ring *ring, struct engine_op **done, unsigned int max);
 /*
  * Waits until min completions are in the ring, the time is over or a signal came; min 0 makes

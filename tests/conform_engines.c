@@ -174,6 +174,17 @@ static void rig_close(struct rig *rig)
     free(rig->image);
 }
 
+/* Waits for one op: an interrupted wait, which engine_reap may return from, goes on. */
+static int wait_one(struct engine_handle *handle, struct engine_op **done, unsigned int max)
+{
+    int n;
+
+    do {
+        n = engine_reap(handle, done, 1, max, WAIT);
+    } while (n == 0 && engine_in_flight(handle) > 0);
+    return n;
+}
+
 /* ---- driving a list of ops -------------------------------------------------------------- */
 
 static struct engine_op *rig_prepare(struct rig *rig, struct want *want)
@@ -485,6 +496,60 @@ static void rule_append(const char *choice)
     rig_close(&rig);
 }
 
+/* Every flag an op may carry is honoured or left alone: never an error of its own. */
+static void rule_flags(const char *choice)
+{
+    static const uint32_t flags[] = {
+        TRACE_F_DSYNC,    TRACE_F_SYNC, TRACE_F_FUA,       TRACE_F_PREFLUSH,
+        TRACE_F_POLLED,   TRACE_F_META, TRACE_F_READAHEAD, TRACE_F_PREFLUSH | TRACE_F_FUA,
+        TRACE_F_REQUEUED, TRACE_F_LINK, TRACE_F_DERIVED,   TRACE_F_FIXED_BUF | TRACE_F_DRAIN,
+    };
+    struct want wants[24];
+    struct rig rig;
+
+    file_make("flags", FILE_BYTES);
+    assert_true(rig_open(&rig, choice, "flags", O_RDWR, 8, 8, true));
+    for (unsigned int i = 0; i < 24; i++)
+        wants[i] = (struct want){.kind = i % 2 ? TRACE_READ : TRACE_WRITE,
+                                 .seed = 5,
+                                 .flags = flags[i / 2],
+                                 .offset = i * BLOCK,
+                                 .length = BLOCK};
+    rig_run(&rig, WAY_ONE_CALL, wants, 24);
+    for (unsigned int i = 0; i < 24; i++) {
+        assert_int_equal(wants[i].result, BLOCK);
+        if (i % 2 == 0)
+            image_write(&rig, &wants[i]);
+    }
+    if (does_io(&rig))
+        check_file(&rig, "flags");
+    rig_close(&rig);
+}
+
+/* A write with preflush fails when its flush does: a pipe has no fsync. */
+static void rule_preflush(const char *choice)
+{
+    struct engine_op *op, *done[1];
+    struct want want = {.kind = TRACE_WRITE, .flags = TRACE_F_PREFLUSH, .length = 16};
+    struct rig rig;
+    int pipe_fds[2];
+
+    file_make("preflush", BLOCK);
+    assert_int_equal(pipe2(pipe_fds, O_NONBLOCK), 0);
+    assert_true(rig_open(&rig, choice, "preflush", O_RDWR, 8, 8, false));
+    if (does_io(&rig) && strcmp(rig.choice.engine->name, "mmap") != 0) {
+        op = rig_prepare(&rig, &want);
+        op->fd = pipe_fds[1];
+        assert_int_equal(engine_submit(rig.handle, &op, 1), 1);
+        assert_int_equal(wait_one(rig.handle, done, 1), 1);
+        assert_int_equal(op->result, -EINVAL);
+        rig_done(&rig, done, 1);
+    }
+    rig_close(&rig);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
 /* Depth can be filled to the brim, and reap without anything to do returns at once. */
 static void rule_full_depth(const char *choice, unsigned int depth)
 {
@@ -510,7 +575,7 @@ static void rule_full_depth(const char *choice, unsigned int depth)
     }
     assert_int_equal(engine_in_flight(rig.handle), depth);
     while (back < depth) {
-        int n = engine_reap(rig.handle, done, 1, 64, 10u * 1000000000u);
+        int n = wait_one(rig.handle, done, 64);
 
         assert_true(n > 0);
         rig_done(&rig, done, n);
@@ -597,7 +662,7 @@ static void *worker_main(void *opaque)
         op.length = BLOCK;
         op.buffer = buffer;
         memset(buffer, i % 2 ? 0 : (int)(worker->index + i), BLOCK);
-        if (engine_submit(handle, ops, 1) != 1 || engine_reap(handle, done, 1, 1, WAIT) != 1 ||
+        if (engine_submit(handle, ops, 1) != 1 || wait_one(handle, done, 1) != 1 ||
             op.result != BLOCK)
             failure = "op";
         else if (!(choice.engine->flags & ENGINE_NO_TARGET) && i % 2 &&
@@ -679,6 +744,8 @@ static void conform(const char *choice)
     rule_errors(choice);
     rule_ranges(choice);
     rule_append(choice);
+    rule_flags(choice);
+    rule_preflush(choice);
     rule_full_depth(choice, 200);
     rule_close_in_flight(choice, 0);
     rule_workers(choice);

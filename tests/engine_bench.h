@@ -94,6 +94,23 @@ static inline struct engine_op bench_op(const struct bench *bench, uint8_t kind,
     };
 }
 
+/* Waits for min ops: an interrupted wait, which engine_reap may return from, goes on. Their
+ * count, at most max, or -errno. */
+static inline int bench_wait(struct bench *bench, struct engine_op **done, unsigned int min,
+                             unsigned int max)
+{
+    unsigned int count = 0;
+    int n;
+
+    while (count < min) {
+        n = engine_reap(bench->handle, done + count, min - count, max - count, UINT64_MAX);
+        if (n < 0)
+            return n;
+        count += (unsigned int)n;
+    }
+    return (int)count;
+}
+
 /* The value of a counter by name; fails the test when there is none. */
 static inline uint64_t bench_counter(struct bench *bench, const char *name)
 {

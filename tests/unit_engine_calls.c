@@ -27,7 +27,7 @@ static void run(struct bench *bench, struct engine_op *op, unsigned int count)
         ops[i] = &op[i];
     assert_int_equal(engine_submit(bench->handle, ops, count), count);
     while (back < count) {
-        n = engine_reap(bench->handle, done, 1, 16, UINT64_MAX);
+        n = bench_wait(bench, done, 1, 16);
         assert_true(n > 0);
         back += (unsigned int)n;
     }

@@ -80,7 +80,9 @@ static void one(struct bench *bench, struct engine_op *op)
     struct engine_op *done[1];
 
     assert_int_equal(engine_submit(bench->handle, &op, 1), 1);
-    assert_int_equal(engine_reap(bench->handle, done, 1, 1, UINT64_MAX), 1);
+    if (bench_wait(bench, done, 1, 1) != 1)
+        fail_msg("%s: %s did not come back: %s", bench->choice.text, trace_op_name(op->kind),
+                 bench->diag.text);
 }
 
 static bool knows(const struct bench *bench, unsigned int kind)
@@ -117,7 +119,7 @@ static void transfers(struct bench *bench, uint8_t seed)
         }
         assert_int_equal(engine_submit(bench->handle, ops, batch), batch);
         for (back = 0; back < batch;)
-            back += (unsigned int)engine_reap(bench->handle, done, 1, 8, UINT64_MAX);
+            back += (unsigned int)bench_wait(bench, done, 1, 8);
         for (unsigned int i = 0; i < batch; i++) {
             assert_int_equal(op[i].result, BLOCK);
             assert_int_equal(((uint8_t *)op[i].buffer)[BLOCK - 1],

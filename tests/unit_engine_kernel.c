@@ -53,7 +53,7 @@ static void timed_wait(const char *choice, bool one_call)
     took_ns = clock_now_ns(&clock_real) - before_ns;
     assert_true(took_ns >= 20000000);
     assert_int_equal(write(pipe_fds[1], "abc", 3), 3);
-    assert_int_equal(engine_reap(bench.handle, done, 1, 1, UINT64_MAX), 1);
+    assert_int_equal(bench_wait(&bench, done, 1, 1), 1);
     assert_int_equal(op.result, 3);
     assert_memory_equal(op.buffer, "abc", 3);
     bench_close(&bench);
@@ -130,7 +130,7 @@ static int run_without_memlock(void)
     failures += strstr(bench.granted, "buffers") != NULL;
     op = bench_op(&bench, TRACE_READ, 0, 0, 4096);
     failures += engine_submit(bench.handle, ops, 1) != 1;
-    failures += engine_reap(bench.handle, done, 1, 1, UINT64_MAX) != 1;
+    failures += bench_wait(&bench, done, 1, 1) != 1;
     failures += op.result != 4096;
     bench_close(&bench);
     return failures;
@@ -218,7 +218,7 @@ static void great_depth(const char *choice)
         taken += (unsigned int)n;
     }
     while (back < depth) {
-        n = engine_reap(bench.handle, done, 1, 256, UINT64_MAX);
+        n = bench_wait(&bench, done, 1, 256);
         assert_true(n > 0);
         for (int i = 0; i < n; i++)
             assert_int_equal(done[i]->result, 512);
