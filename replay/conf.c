@@ -228,9 +228,11 @@ const struct opt conf_table[] = {
 
     {.type = OPT_HEADING, .help = "Results"},
     {"json", 0, OPT_STRING, AT(json), .arg = "FILE", .help = "the report as JSON; - is stdout"},
+    {"html", 0, OPT_STRING, AT(html), .arg = "FILE",
+     .help = "the report as a page, with plots where gnuplot is installed"},
     {"result", 0, OPT_STRING, AT(result), .arg = "R.tape",
      .help = "a tape of what was done: when each operation was due, issued, completed"},
-    {"force", 0, OPT_FLAG, AT(force), .help = "replace existing output files"},
+    {"force", 0, OPT_FLAG, AT(force), .help = "replace an existing result tape"},
     {"plan", 0, OPT_FLAG, AT(plan), .help = "say what would be done, and do nothing"},
     {"quiet", 'q', OPT_FLAG, AT(quiet), .help = "no report and no progress; errors still show"},
     {"list-engines", 0, OPT_FLAG, AT(list_engines), .help = "the engines, and which can run here"},

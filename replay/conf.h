@@ -83,6 +83,7 @@ struct conf {
     int clock; /* index of "real", "simulated" */
 
     const char *json;
+    const char *html;
     const char *result;
     bool force;
     bool plan;

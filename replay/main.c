@@ -71,7 +71,7 @@ static int replay(const struct conf *conf, struct diag *diag)
     bool usage = false;
     bool quiet = conf->quiet || (conf->json != NULL && strcmp(conf->json, "-") == 0) ||
                  (conf->result != NULL && strcmp(conf->result, "-") == 0);
-    int err, json_err = 0, status;
+    int err, output_err = 0, status;
 
     if (report == NULL)
         return 1;
@@ -84,9 +84,11 @@ static int replay(const struct conf *conf, struct diag *diag)
         if (report->notes[0] != '\0')
             fprintf(stderr, "iotape-replay: %s", report->notes);
         if (conf->json != NULL)
-            json_err = report_json(report, conf, conf->json, diag);
+            output_err = report_json(report, conf, conf->json, diag);
+        if (conf->html != NULL && output_err == 0)
+            output_err = report_html(report, conf, conf->html, diag);
     }
-    status = err != 0 || json_err != 0 ? fail(diag, usage) : 0;
+    status = err != 0 || output_err != 0 ? fail(diag, usage) : 0;
     if (status == 0 && report->stats != NULL &&
         (report->end == RUN_ERROR_STOP || report->stats->verify_errors != 0))
         status = 1;

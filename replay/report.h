@@ -17,8 +17,10 @@ struct diag;
 void report_text(const struct run_report *report, const struct conf *conf, FILE *out);
 /* --plan: what would be done. */
 void report_plan(const struct run_report *report, const struct conf *conf, FILE *out);
-/* One JSON object to path, renamed into place when whole; "-" is standard output. -EEXIST
- * without --force. */
+/* One self-contained page to path, with plots where gnuplot is installed; renamed into place. */
+int report_html(const struct run_report *report, const struct conf *conf, const char *path,
+                struct diag *diag);
+/* One JSON object to path, renamed into place when whole; "-" is standard output. */
 int report_json(const struct run_report *report, const struct conf *conf, const char *path,
                 struct diag *diag);
 /* The options, with the depth and batch that were chosen, as JSON into text. */

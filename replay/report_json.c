@@ -271,7 +271,7 @@ int report_json(const struct run_report *report, const struct conf *conf, const 
     json_decref(root);
     if (text == NULL)
         return diag_errno(diag, -ENOMEM, "%s", path);
-    err = trace_sink_path(&sink, path, TRACE_SINK_RENAME, conf->force, diag);
+    err = trace_sink_path(&sink, path, TRACE_SINK_RENAME, true, diag);
     if (err == 0) {
         err = sink.write(sink.context, text, strlen(text));
         if (err == 0)

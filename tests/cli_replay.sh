@@ -70,6 +70,12 @@ jq -e . out >/dev/null || fail "--json - is not JSON alone"
 runs 0 iotape replay read.tape --engine null -q
 [ ! -s out ] || fail "-q prints"
 
+# The page has the report in it, and a plot where gnuplot is.
+runs 0 iotape replay rate.tape --engine null --pace recorded --html page.html -q
+says '500 issued = 500 completed' page.html
+says '</html>' page.html
+if command -v gnuplot >/dev/null 2>&1; then says '<svg' page.html; else says 'gnuplot is not installed' page.html; fi
+
 # --plan does nothing.
 rm -rf root && mkdir root
 runs 0 iotape replay mix.tape --engine sync --root root --prepare --writes --plan
