@@ -344,9 +344,12 @@ static bool parse_event(struct cursor *cursor, struct parsed *ret)
 /* Lines of the blocks behind the events. */
 static bool is_summary(const char *line, size_t length, uint64_t *ret_skips)
 {
-    static const char *const starts[] = {
-        "CPU",   "Total (", "Throughput (", "Events (",    "Input file ", "Reads ",
-        "Read ", "Writes ", "PC Read",      "IO unplugs:", "Allocation",  "Skips: "};
+    static const char *const starts[] = {"CPU", "Total (", "Throughput (", "Events (",
+                                         "Input file ", "Reads ", "Read ", "Writes ", "PC Read",
+                                         "IO unplugs:", "Allocation", "Skips: ",
+                                         /* what blktrace itself prints at the end of a pipe */
+                                         "=== ", "Total: "};
+    const char *dropped;
     char *end;
 
     *ret_skips = 0;
@@ -362,6 +365,9 @@ static bool is_summary(const char *line, size_t length, uint64_t *ret_skips)
         if (length >= size && memcmp(line, starts[i], size) == 0) {
             if (strcmp(starts[i], "Skips: ") == 0)
                 *ret_skips = strtoull(line + size, &end, 10);
+            dropped = memmem(line, length, "(dropped ", 9);
+            if (strcmp(starts[i], "Total: ") == 0 && dropped != NULL)
+                *ret_skips = strtoull(dropped + 9, &end, 10);
             return true;
         }
     }

@@ -31,7 +31,7 @@ struct strace_trace {
     struct strace_aio *aio;
     struct strace_counts counts;
     uint64_t batches;
-    uint8_t *touched; /* by file: its size at first touch is settled */
+    uint8_t *touched; /* by file: what is settled of it */
     uint32_t touched_count;
     bool all_fds;
     bool timed;
@@ -74,6 +74,12 @@ int strace_call_op(struct strace_trace *trace, struct strace_call *call, unsigne
                    struct strace_open *open, struct trace_op *ret_op) TRACE_MUST_CHECK;
 int strace_call_file(struct strace_trace *trace, struct strace_call *call,
                      struct strace_open *open, uint32_t *ret_file) TRACE_MUST_CHECK;
+/* The number of a path in the tape; *ret_first: nothing named it before. 0 or -errno. */
+int strace_call_name(struct strace_trace *trace, const char *path, size_t length,
+                     uint32_t *ret_file, bool *ret_first) TRACE_MUST_CHECK;
+/* The open that made the file: had nothing named it before, it was not there when the tape
+ * began. */
+int strace_call_created(struct strace_trace *trace, struct strace_open *open) TRACE_MUST_CHECK;
 /* What a stat showed of an open file goes to the file table, unless the file was written to
  * before. */
 int strace_call_facts(struct strace_trace *trace, struct strace_open *open) TRACE_MUST_CHECK;

@@ -119,7 +119,13 @@ bool strace_call_wanted(struct strace_trace *trace, const struct strace_open *op
     return false;
 }
 
-static int touch(struct strace_trace *trace, uint32_t file)
+/* What is known of a file by its number. */
+enum {
+    FILE_SIZED = 1,
+    FILE_SEEN = 2
+};
+
+static int touch(struct strace_trace *trace, uint32_t file, unsigned int what)
 {
     if (file >= trace->touched_count) {
         uint32_t count = file + file / 2 + 64;
@@ -131,8 +137,34 @@ static int touch(struct strace_trace *trace, uint32_t file)
         trace->touched = touched;
         trace->touched_count = count;
     }
-    trace->touched[file] = 1;
+    trace->touched[file] |= (uint8_t)what;
     return 0;
+}
+
+int strace_call_name(struct strace_trace *trace, const char *path, size_t length,
+                     uint32_t *ret_file, bool *ret_first)
+{
+    int err = import_file(trace->import, path, length, ret_file);
+
+    if (err < 0)
+        return err;
+    *ret_first = *ret_file >= trace->touched_count || !(trace->touched[*ret_file] & FILE_SEEN);
+    return touch(trace, *ret_file, FILE_SEEN);
+}
+
+int strace_call_created(struct strace_trace *trace, struct strace_open *open)
+{
+    struct trace_file facts = {.kind = open->kind,
+                               .flags = TRACE_FILE_CREATED,
+                               .ops = TRACE_UNKNOWN_U64,
+                               .bytes = TRACE_UNKNOWN_U64,
+                               .max_end = TRACE_UNKNOWN_U64};
+    int err = 0;
+
+    if (open->file == TRACE_NONE_U32 || !open->first)
+        return 0;
+    err = touch(trace, open->file, FILE_SIZED);
+    return err < 0 ? err : import_file_facts(trace->import, open->file, &facts);
 }
 
 int strace_call_facts(struct strace_trace *trace, struct strace_open *open)
@@ -148,10 +180,10 @@ int strace_call_facts(struct strace_trace *trace, struct strace_open *open)
     if (file == TRACE_NONE_U32)
         return 0;
     if (open->kind == TRACE_FILE_REGULAR &&
-        (file >= trace->touched_count || !trace->touched[file]) &&
+        (file >= trace->touched_count || !(trace->touched[file] & FILE_SIZED)) &&
         open->size_bytes != TRACE_UNKNOWN_U64) {
         facts.size_bytes = open->size_bytes;
-        err = touch(trace, file);
+        err = touch(trace, file, FILE_SIZED);
         if (err < 0)
             return err;
     }
@@ -167,12 +199,13 @@ int strace_call_file(struct strace_trace *trace, struct strace_call *call,
 
     if (open->file == TRACE_NONE_U32) {
         if (open->path != NULL) {
-            err = import_file(trace->import, open->path, open->path_length, &open->file);
+            err = strace_call_name(trace, open->path, open->path_length, &open->file,
+                                   &open->first);
         } else {
             if (!strace_fd_parse(call->args[0], &fd))
                 fd.fd = -1;
             snprintf(made_up, sizeof(made_up), "fd:%d@%u", fd.fd, call->process->group);
-            err = import_file(trace->import, made_up, strlen(made_up), &open->file);
+            err = strace_call_name(trace, made_up, strlen(made_up), &open->file, &open->first);
         }
         if (err == 0)
             err = strace_call_facts(trace, open);
@@ -217,7 +250,7 @@ int strace_call_emit(struct strace_trace *trace, const struct trace_op *op)
 {
     bool changes =
         op->kind == TRACE_WRITE || op->kind == TRACE_TRUNCATE || op->kind == TRACE_FALLOCATE;
-    int err = changes && op->file != TRACE_NONE_U32 ? touch(trace, op->file) : 0;
+    int err = changes && op->file != TRACE_NONE_U32 ? touch(trace, op->file, FILE_SIZED) : 0;
 
     return err < 0 ? err : import_op(trace->import, op);
 }

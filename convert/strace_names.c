@@ -45,6 +45,8 @@ static int emit_open(struct strace_trace *trace, struct strace_call *call,
     if (err < 0)
         return err;
     op.arg = open->flags;
+    if (op.kind == TRACE_CREATE && (err = strace_call_created(trace, open)) < 0)
+        return err;
     return strace_call_emit(trace, &op);
 }
 
@@ -335,13 +337,14 @@ static int name_file(struct strace_trace *trace, struct strace_call *call, int d
                      int path_arg, bool raw, uint32_t *ret_file)
 {
     char path[STRACE_PATH_MAX];
+    bool first;
     int length = raw ? strace_unquote(arg_of(call, path_arg), path, sizeof(path))
                      : strace_path(call->process, arg_of(call, dir), arg_of(call, path_arg),
                                    path, sizeof(path));
 
     if (length <= 0 || memchr(path, '\0', (size_t)length) != NULL)
         return -1;
-    return import_file(trace->import, path, (size_t)length, ret_file);
+    return strace_call_name(trace, path, (size_t)length, ret_file, &first);
 }
 
 /* Descriptors open under the old name show the new one from now on. */

@@ -18,6 +18,7 @@ struct strace_open {
     uint32_t refs;
     uint32_t file;       /* in the tape, TRACE_NONE_U32 until an op needs it */
     uint8_t kind;        /* enum trace_file_kind; UNKNOWN: not seen being opened */
+    bool first;          /* nothing of the trace named its file before */
     bool seekable;       /* something was done to it that only a file allows */
     uint32_t flags;      /* O_ numbers */
     uint64_t position;   /* TRACE_UNKNOWN_U64 when it cannot be known */

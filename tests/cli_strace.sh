@@ -199,6 +199,20 @@ copy "/w/sub/f" 0 4096 4096
 rename "/w/sub/f" - 0 0
 unlink "/w/g" - 0 0'
 
+# a file that the trace made was not there before: no size is prepared for it; one only opened was
+cat >log <<'END'
+1 openat(AT_FDCWD, "/new", O_RDWR|O_CREAT|O_EXCL, 0600) = 3
+1 write(3, "x", 100) = 100
+1 openat(AT_FDCWD, "/was", O_RDWR) = 4
+1 fstat(4, {st_mode=S_IFREG|0644, st_size=70000, ...}) = 0
+1 write(4, "x", 100) = 100
+1 fstat(4, {st_mode=S_IFREG|0644, st_size=90000, ...}) = 0
+END
+ops log >/dev/null
+rm -f t.csv
+runs 0 iotape-convert t.tape -o t.csv
+equal "size at first touch" 70000 "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "file_size") c = i } /write.*was/ { print $c; exit }' t.csv)"
+
 # a line of 1 MB; a torn one
 { echo '1 openat(AT_FDCWD, "/big", O_WRONLY) = 3'; printf '1 write(3, "'; head -c 1000000 /dev/zero | tr '\0' a; echo '", 1000000) = 1000000'; } >log
 gives "a line of a megabyte" 'write "/big" 0 1000000 1000000'
