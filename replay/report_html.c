@@ -152,6 +152,14 @@ static int plots(struct page *page, const struct run_report *report, const struc
     return err;
 }
 
+/* Lines as they are, in a frame that scrolls by itself. */
+static void preformatted(struct page *page, const char *text)
+{
+    fputs("<div class=\"frame\" tabindex=\"0\" role=\"region\" aria-label=\"text\"><pre>", page_out(page));
+    page_preformatted(page_out(page), text);
+    fputs("</pre></div>\n", page_out(page));
+}
+
 /* The tables of report_text, as text. */
 static int text_section(struct page *page, const struct run_report *report,
                         const struct conf *conf)
@@ -168,7 +176,7 @@ static int text_section(struct page *page, const struct run_report *report,
         return -ENOMEM;
     }
     page_section(page, "report", "Report");
-    page_preformatted(page_out(page), text);
+    preformatted(page, text);
     free(text);
     return 0;
 }
@@ -191,7 +199,7 @@ int report_html(const struct run_report *report, const struct conf *conf, const 
     }
     if (err == 0) {
         page_section(page, "config", "Options");
-        page_preformatted(page_out(page), report->config);
+        preformatted(page, report->config);
         return page_finish(page, path, diag);
     }
     page_abandon(page);
