@@ -34,7 +34,7 @@ static void tape_make(const char *name, const struct trace_writer_conf *conf, ui
                       uint32_t streams, uint32_t ops)
 {
     struct diag diag = DIAG_INIT;
-    struct trace_writer *writer;
+    struct trace_writer *writer = NULL;
     struct trace_sink sink;
     uint32_t index;
     int err;

@@ -300,9 +300,10 @@ static void test_version(void **state)
 
 static void test_not_a_tape(void **state)
 {
+    static const char long_text[] = "\x89IOTAPF\n and more than sixty-four bytes of other things, "
+                                    "none of which is a tape at all";
     static const char *const texts[] = {"", "x", "\x89IOTAP", "hello, this is some text\n",
-                                        "\x89IOTAPF\n and more than sixty-four bytes of other "
-                                        "things, none of which is a tape at all"};
+                                        long_text};
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct tape tape = {.data = (uint8_t *)(uintptr_t)texts[i], .length = strlen(texts[i])};

@@ -25,6 +25,21 @@ static inline uint64_t bits_take(struct bit_cursor *bits, unsigned int width)
     return word & ((1ull << width) - 1);
 }
 
+/* Whether so many bits can be taken without looking for the end each time. */
+static bool bits_ample(const struct bit_cursor *bits, uint64_t count)
+{
+    return (bits->position + count) / 8 + 16 <= bits->bytes;
+}
+
+/* As bits_take, of bits that are ample. */
+static inline uint64_t bits_take_fast(struct bit_cursor *bits, unsigned int width)
+{
+    uint64_t word = load_le64(bits->data + (bits->position >> 3)) >> (bits->position & 7);
+
+    bits->position += width;
+    return word & ((1ull << width) - 1);
+}
+
 static bool bits_open(struct bit_cursor *bits, struct cursor *in, uint64_t bytes)
 {
     *bits = (struct bit_cursor){.data = cursor_bytes(in, bytes), .bytes = (size_t)bytes};
@@ -83,32 +98,51 @@ static bool varints_read(struct numbers_reader *numbers, uint64_t *ret_numbers, 
 
 static bool packed_read(struct numbers_reader *numbers, uint64_t *ret_numbers, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        ret_numbers[i] = numbers->base + bits_take(&numbers->bits, numbers->width);
+    struct bit_cursor bits = numbers->bits;
+    unsigned int width = numbers->width;
+    uint64_t base = numbers->base;
+
+    if (bits_ample(&bits, count * width))
+        for (size_t i = 0; i < count; i++)
+            ret_numbers[i] = base + bits_take_fast(&bits, width);
+    else
+        for (size_t i = 0; i < count; i++)
+            ret_numbers[i] = base + bits_take(&bits, width);
+    numbers->bits = bits;
     return true;
+}
+
+/* The bits below a class; width up to 61. */
+static uint64_t class_below(struct bit_cursor *bits, unsigned int width)
+{
+    uint64_t below;
+
+    if (width <= 57)
+        return bits_take(bits, width);
+    below = bits_take(bits, 32);
+    return below | bits_take(bits, width - 32) << 32;
 }
 
 static bool classes_read(struct numbers_reader *numbers, uint64_t *ret_numbers, size_t count)
 {
     const uint8_t *classes = numbers->bytes.at;
-    struct bit_cursor *bits = &numbers->bits;
+    struct bit_cursor bits = numbers->bits;
     unsigned int most = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        unsigned int class = classes[i], width = class_bits(class);
-        uint64_t below;
-
-        most = class > most ? class : most;
-        if (width <= 57) {
-            below = bits_take(bits, width);
-        } else {
-            below = bits_take(bits, 32);
-            below |= bits_take(bits, width - 32) << 32;
-        }
-        ret_numbers[i] = class_low(class) + below;
-    }
+    for (size_t i = 0; i < count; i++)
+        most = classes[i] > most ? classes[i] : most;
+    if (most > CLASS_LAST)
+        return false;
+    if (class_bits(most) <= 57 && bits_ample(&bits, count * class_bits(most)))
+        for (size_t i = 0; i < count; i++)
+            ret_numbers[i] =
+                class_low(classes[i]) + bits_take_fast(&bits, class_bits(classes[i]));
+    else
+        for (size_t i = 0; i < count; i++)
+            ret_numbers[i] = class_low(classes[i]) + class_below(&bits, class_bits(classes[i]));
+    numbers->bits = bits;
     numbers->bytes.at += count;
-    return most <= CLASS_LAST && bits->position <= (uint64_t)bits->bytes * 8;
+    return bits.position <= (uint64_t)bits.bytes * 8;
 }
 
 static bool dict_read(struct numbers_reader *numbers, uint64_t *ret_numbers, size_t count)

@@ -26,8 +26,9 @@ struct column {
 struct columns_reader {
     struct part_unpacker *unpacker;
     struct part_arena arena;
-    struct column columns[COLUMN_COUNT];
+    struct column columns[COLUMN_COUNT]; /* those that vary */
     unsigned int column_count;
+    struct trace_op blank; /* with the columns that do not */
     struct predict_ends *ends[COLUMN_COUNT];
     uint32_t left, done; /* operations of the block */
     uint32_t files, streams;
@@ -105,45 +106,6 @@ static bool column_open(struct columns_reader *reader, struct column *column, st
             return false;
     }
     return numbers_open(&column->numbers, reader->unpacker, &reader->arena, in, count);
-}
-
-int columns_reader_begin(struct columns_reader *reader, const uint8_t *payload, size_t bytes,
-                         uint32_t raw_bytes, uint32_t count, uint32_t files, uint32_t streams)
-{
-    struct cursor in = {.at = payload, .end = payload + bytes};
-    int last = -1;
-
-    reader->left = 0;
-    if (raw_bytes > reader->arena.capacity) {
-        free(reader->arena.data);
-        reader->arena.capacity = 0;
-        reader->arena.data = malloc(raw_bytes);
-        if (!reader->arena.data)
-            return -ENOMEM;
-        reader->arena.capacity = raw_bytes;
-    }
-    reader->arena.used = 0;
-    reader->column_count = cursor_u8(&in);
-    if (reader->column_count > COLUMN_COUNT)
-        return -EBADMSG;
-    memset(reader->columns, 0, sizeof(reader->columns));
-    for (unsigned int i = 0; i < reader->column_count; i++) {
-        struct column *column = &reader->columns[i];
-
-        column->id = cursor_u8(&in);
-        /* In order: a column stands after those it is predicted from. */
-        if (column->id >= COLUMN_COUNT || (int)column->id <= last ||
-            !column_open(reader, column, &in, count))
-            return -EBADMSG;
-        last = (int)column->id;
-    }
-    if (in.failed || in.at != in.end)
-        return -EBADMSG;
-    reader->left = count;
-    reader->done = 0;
-    reader->files = files;
-    reader->streams = streams;
-    return 0;
 }
 
 /* Fills reader->unknown for the piece; returns how many values are known. */
@@ -334,16 +296,75 @@ static bool column_read(struct columns_reader *reader, struct column *column, si
     return column_scatter(reader, column->id, reader->ops, count);
 }
 
+static bool column_is_constant(const struct column *column, uint32_t count)
+{
+    return column->unknown == UNKNOWN_NEVER && column->mode == PREDICT_START &&
+           column->numbers.coder == NUMBER_CONST && column->numbers.left >= count;
+}
+
+/* A column that is the same in the whole block is decoded once. */
+static bool column_blank(struct columns_reader *reader, struct column *column)
+{
+    uint64_t residual = column->numbers.base;
+
+    residuals_unfold(column, &residual, 1);
+    reader->values[0] = residual + column->start;
+    return column_scatter(reader, column->id, &reader->blank, 1);
+}
+
+int columns_reader_begin(struct columns_reader *reader, const uint8_t *payload, size_t bytes,
+                         uint32_t raw_bytes, uint32_t count, uint32_t files, uint32_t streams)
+{
+    struct cursor in = {.at = payload, .end = payload + bytes};
+    unsigned int columns;
+    int last = -1;
+
+    reader->left = 0;
+    if (raw_bytes > reader->arena.capacity) {
+        free(reader->arena.data);
+        reader->arena.capacity = 0;
+        reader->arena.data = malloc(raw_bytes);
+        if (!reader->arena.data)
+            return -ENOMEM;
+        reader->arena.capacity = raw_bytes;
+    }
+    reader->arena.used = 0;
+    reader->files = files;
+    reader->streams = streams;
+    reader->column_count = 0;
+    reader->blank = (struct trace_op)TRACE_OP_INIT;
+    columns = cursor_u8(&in);
+    for (unsigned int i = 0; i < columns; i++) {
+        struct column *column = &reader->columns[reader->column_count];
+
+        memset(column, 0, sizeof(*column));
+        column->id = cursor_u8(&in);
+        /* In order: a column stands after those it is predicted from. */
+        if (column->id >= COLUMN_COUNT || (int)column->id <= last ||
+            !column_open(reader, column, &in, count))
+            return -EBADMSG;
+        last = (int)column->id;
+        if (!column_is_constant(column, count))
+            reader->column_count++;
+        else if (!column_blank(reader, column))
+            return -EBADMSG;
+    }
+    if (in.failed || in.at != in.end)
+        return -EBADMSG;
+    reader->left = count;
+    reader->done = 0;
+    return 0;
+}
+
 int columns_reader_next(struct columns_reader *reader, const struct trace_op **ret_ops,
                         size_t *ret_count)
 {
-    static const struct trace_op blank = TRACE_OP_INIT;
     size_t count = reader->left < PIECE_OPS ? reader->left : PIECE_OPS;
 
     if (count == 0)
         return 0;
     for (size_t i = 0; i < count; i++)
-        reader->ops[i] = blank;
+        reader->ops[i] = reader->blank;
     for (unsigned int i = 0; i < reader->column_count; i++)
         if (!column_read(reader, &reader->columns[i], count)) {
             reader->left = 0;

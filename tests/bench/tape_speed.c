@@ -96,7 +96,7 @@ static void tape_write(const char *path, const struct trace_writer_conf *conf, u
     static struct trace_op ops[PIECE];
     struct synth synth = {.seed = 88172645463325252u, .jitter_ns = jitter_ns};
     struct diag diag = DIAG_INIT;
-    struct trace_writer *writer;
+    struct trace_writer *writer = NULL;
     struct trace_sink sink;
     double made_s = 0, start_s = cpu_s(), s;
 
