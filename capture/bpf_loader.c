@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@
 
 enum {
     PID_NAMESPACE_INITIAL = 0xEFFFFFFC, /* inode of the first pid namespace */
+    KERNEL_MAJOR = 5,
+    KERNEL_MINOR = 13,
     CAP_SYS_ADMIN_BIT = 21,
     CAP_PERFMON_BIT = 38,
     CAP_BPF_BIT = 39,
@@ -61,6 +64,18 @@ static bool lockdown_confidential(void)
     return strstr(text, "[confidentiality]") != NULL;
 }
 
+/* Programs passed to bpf_loop are not even loadable before 5.13. */
+static bool kernel_too_old(void)
+{
+    struct utsname names;
+    int major_number = 0, minor_number = 0;
+
+    if (uname(&names) != 0 || sscanf(names.release, "%d.%d", &major_number, &minor_number) != 2)
+        return false;
+    return major_number < KERNEL_MAJOR ||
+           (major_number == KERNEL_MAJOR && minor_number < KERNEL_MINOR);
+}
+
 static int refuse(char *reason, size_t reason_size, const char *why, char *fix, size_t fix_size,
                   const char *how, int error)
 {
@@ -79,10 +94,13 @@ int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_siz
                       "run it as root, or: setcap cap_bpf,cap_perfmon,cap_dac_read_search,"
                       "cap_sys_ptrace=ep iotape-capture",
                       -EPERM);
+    if (kernel_too_old())
+        return refuse(reason, reason_size, "this kernel is older than 5.13", fix, fix_size,
+                      "use a newer kernel, or --recorder preload", -ENOSYS);
     if (access(KERNEL_BTF, R_OK) != 0)
         return refuse(reason, reason_size,
                       "the kernel has no type information (" KERNEL_BTF ")", fix, fix_size,
-                      "use a kernel of 5.8 or newer built with CONFIG_DEBUG_INFO_BTF=y",
+                      "use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
                       -ENOENT);
     if (lockdown_confidential())
         return refuse(
@@ -101,7 +119,7 @@ int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_siz
                  strerror(-error));
         snprintf(fix, fix_size,
                  error == -EPERM ? "run it as root outside a restricted container"
-                                 : "use a kernel 5.8 or newer");
+                                 : "use a newer kernel");
         return error;
     }
     close(fd);

@@ -6,7 +6,8 @@
  *
  *     open -> set, skip ... -> load -> attach -> poll ... -> detach -> poll until 0 -> release
  *
- * Without libbpf in the build every function returns -ENOSYS.
+ * Without libbpf in the build there are none of these functions. IOTAPE_BPF_DEBUG=1 in the
+ * environment prints what libbpf says while loading, the verifier's log included.
  */
 #ifndef CAPTURE_BPF_LOADER_H
 #define CAPTURE_BPF_LOADER_H
