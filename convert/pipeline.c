@@ -15,6 +15,7 @@ static int early_ops(void *context, const struct trace_op *ops, size_t count)
 {
     struct pipeline *pipeline = context;
     struct trace_op kept[IMPORT_BATCH];
+    bool all = !pipeline->filter.early && pipeline->conf->transform.fit.mode == FIT_NONE;
     size_t kept_count = 0;
     int err = 0;
 
@@ -26,13 +27,17 @@ static int early_ops(void *context, const struct trace_op *ops, size_t count)
             pipeline->has_io = true;
             pipeline->first_io_ns = op->issue_ns;
         }
+        if (all)
+            continue;
         err = filter_early(&pipeline->filter, op);
         if (err <= 0)
             continue;
         err = fit_observe(&pipeline->fit, op);
         kept[kept_count++] = *op;
     }
-    if (err >= 0 && kept_count)
+    if (all)
+        err = trace_sorter_add(pipeline->sorter, ops, count);
+    else if (err >= 0 && kept_count)
         err = trace_sorter_add(pipeline->sorter, kept, kept_count);
     return err < 0 ? diag_errno(pipeline->diag, err, "sorting") : 0;
 }

@@ -5,6 +5,8 @@
 
 #include "convert/exporter.h"
 
+#define BATCH 256u
+
 struct to_tape_conf {
     uint64_t level, block_ops, threads;
 };
@@ -20,6 +22,7 @@ struct to_tape {
     struct entry *files;
     uint32_t *streams;
     uint32_t files_known, streams_known;
+    struct trace_op batch[BATCH];
 };
 
 static int sink_write(void *context, const void *buffer, size_t bytes)
@@ -145,23 +148,30 @@ static void add_totals(struct to_tape *state, const struct trace_op *op)
         entry->max_end = op->offset + op->length;
 }
 
+/* Numbers of the conversion become those of the tape, BATCH ops at a time. */
 static int ops(void *context, struct export *export, const struct trace_op *ops, size_t count)
 {
     struct to_tape *state = context;
     int err = 0;
 
-    for (size_t i = 0; i < count && err == 0; i++) {
-        struct trace_op op = ops[i];
+    for (size_t done = 0; done < count && err == 0;) {
+        size_t some = count - done < BATCH ? count - done : BATCH;
 
-        err = use_file(state, export, &op.file);
-        if (err == 0)
-            err = use_file(state, export, &op.file2);
-        if (err == 0)
-            err = use_stream(state, export, &op.stream);
-        if (err == 0) {
-            add_totals(state, &ops[i]);
-            err = trace_writer_ops(state->writer, &op, 1);
+        memcpy(state->batch, ops + done, some * sizeof(*ops));
+        for (size_t i = 0; i < some && err == 0; i++) {
+            struct trace_op *op = &state->batch[i];
+
+            err = use_file(state, export, &op->file);
+            if (err == 0)
+                err = use_file(state, export, &op->file2);
+            if (err == 0)
+                err = use_stream(state, export, &op->stream);
+            if (err == 0)
+                add_totals(state, &ops[done + i]);
         }
+        if (err == 0)
+            err = trace_writer_ops(state->writer, state->batch, some);
+        done += some;
     }
     return err < 0 ? diag_errno(export_diag(export), err, "tape") : 0;
 }
