@@ -93,14 +93,6 @@ static inline long raw_syscall(long number, long a, long b, long c, long d, long
 #define RAW_PAD(number, a, b, c, d, e, f, ...)                                                 \
     raw_syscall(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-static inline uint64_t stamp_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- process and threads (preload_process.c) --------------------------------------------- */
 
 struct shim_thread {
@@ -108,13 +100,38 @@ struct shim_thread {
     struct ring_header *ring; /* NULL: not recording */
     struct ring_record *slots;
     uint32_t mask;
-    uint64_t sampled_ns;      /* when its last sample of content was taken */
-    bool attaching, in_table; /* not to be entered again by a signal handler */
+    volatile uint64_t read_ticks, read_ns; /* when the clock was last read */
+    uint64_t sampled_ns;                   /* when its last sample of content was taken */
+    bool attaching, in_table;              /* not to be entered again by a signal handler */
 };
 
 extern __thread struct shim_thread shim_thread __attribute__((tls_model("initial-exec")));
 /* On a page that fork empties in the child: 0 there until the child has attached itself. */
 extern uint64_t *shim_live;
+
+/*
+ * CLOCK_MONOTONIC. Reading the clock costs as much as all else that recording an op does, so
+ * for a millisecond after a reading the processor's counter is taken in its place, at the rate
+ * that it was last seen to have (preload_clock.c); within some 50 ns of the clock.
+ */
+uint64_t stamp_slow_ns(void);
+extern uint64_t shim_tick_rate;   /* ns a tick, times 2^32; 0 = the counter is not used */
+extern uint64_t shim_tick_window; /* ticks for which a reading is good */
+static inline uint64_t stamp_ns(void)
+{
+#if defined(__x86_64__)
+    uint64_t rate = shim_tick_rate, ticks;
+
+    if (__builtin_expect(rate != 0, 1)) {
+        ticks = __builtin_ia32_rdtsc() - shim_thread.read_ticks;
+        if (__builtin_expect(ticks < shim_tick_window, 1))
+            return shim_thread.read_ns + (uint64_t)(((unsigned __int128)ticks * rate) >> 32);
+    }
+#endif
+    return stamp_slow_ns();
+}
+/* Finds out whether the counter can be used; once a process. */
+void stamp_start(void);
 
 /* Makes this thread (after fork: this process) known to the collector; false when it does not
  * record. */

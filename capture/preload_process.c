@@ -349,6 +349,7 @@ static void __attribute__((constructor)) shim_start(void)
         goto out;
     if (RAW(madvise, page, 4096, MADV_WIPEONFORK) < 0)
         goto out;
+    stamp_start();
     process.key_made = pthread_key_create(&process.key, thread_end) == 0;
     shim_live = (uint64_t *)page;
     process.configured = true;
