@@ -18,7 +18,8 @@
 #include "convert/view.h"
 #include "traces/diag.h"
 
-#define NOTES_SHOWN 10u
+#define NOTES_SHOWN  10u
+#define HELP_COLUMNS 90u
 
 enum {
     EXIT_FINE = 0,
@@ -82,12 +83,33 @@ static void list_formats(void)
                exporter->unavailable ? exporter->unavailable : "");
 }
 
+/* Help is written as paragraphs; a line that is too long is broken at blanks. */
+static void print_wrapped(const char *text)
+{
+    while (*text) {
+        size_t line = strcspn(text, "\n"), part = line;
+
+        if (part > HELP_COLUMNS) {
+            part = HELP_COLUMNS;
+            while (part && text[part] != ' ')
+                part--;
+            if (!part)
+                part = strcspn(text, " \n");
+        }
+        printf("%.*s\n", (int)part, text);
+        text += part;
+        text += *text == ' ' || *text == '\n';
+    }
+}
+
 static void print_format(const char *way, const char *name, const char *summary,
                          const char *help, const struct opt *opts)
 {
     printf("%s %s: %s\n", way, name, summary);
-    if (help)
-        printf("\n%s\n", help);
+    if (help) {
+        putchar('\n');
+        print_wrapped(help);
+    }
     if (opts) {
         printf("\noptions, as %s %s:key=value,...\n", way, name);
         opts_help(opts, stdout);

@@ -37,6 +37,11 @@ says 'plain: not in a format' err
 [ "$(wc -l <err)" = 1 ] || fail "more than one line on stderr"
 ls | grep -q t.tape && fail "an output was left: $(ls)"
 
+# every format is in the man page
+iotape-convert --list-formats | while read -r way name rest; do
+    grep -q "^\.B $name\$" "$IOTAPE_SRC/convert/iotape-convert.1" || fail "the man page does not name the format $name"
+done || exit 1
+
 # an ambiguous table names both formats
 printf '1538323200,1,8,0,1063\n' >five
 runs 1 iotape-convert five -o t.tape --from csv
