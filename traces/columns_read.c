@@ -98,9 +98,9 @@ static bool column_open(struct columns_reader *reader, struct column *column, st
     if (!predict_allowed(column->id, column->mode))
         return false;
     column->start = (uint64_t)zigzag_decode(cursor_varint(in));
-    column->previous = column->start;
+    column->previous = column->mode == PREDICT_COMPLETION ? 0 : column->start;
     column->unit = cursor_varint(in);
-    if (column->mode >= PREDICT_END_FILE) {
+    if (predict_has_slots(column->mode)) {
         column->ends = ends_get(reader, column->id);
         if (!column->ends)
             return false;
@@ -168,6 +168,12 @@ static void values_predict(struct columns_reader *reader, struct column *column,
             values[i] =
                 residuals[i] +
                 (column->id == COLUMN_RESULT ? ops[i].length : (uint64_t)ops[i].issue_ns);
+        break;
+    case PREDICT_COMPLETION:
+        for (size_t i = 0; i < count; i++) {
+            column->previous += residuals[i];
+            values[i] = column->previous - (uint64_t)ops[i].issue_ns;
+        }
         break;
     case PREDICT_SAME_KIND:
     case PREDICT_SAME_STREAM:

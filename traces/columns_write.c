@@ -225,6 +225,15 @@ static void residuals_make(struct columns_writer *writer, const struct column *c
         EACH_KNOWN
         *to++ = values[i] - companions[i];
         break;
+    case PREDICT_COMPLETION:
+        companions = writer->columns[COLUMN_ISSUE];
+        previous = 0;
+        EACH_KNOWN
+        {
+            *to++ = values[i] + companions[i] - previous;
+            previous = values[i] + companions[i];
+        }
+        break;
     default: residuals_slots(writer, column, mode); break;
     }
 }

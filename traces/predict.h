@@ -20,6 +20,7 @@ enum predict_mode {
     PREDICT_END_BOTH = 5,    /* ... of the same file and stream */
     PREDICT_SAME_KIND = 6,   /* the value before, of an op of the same kind */
     PREDICT_SAME_STREAM = 7, /* ... of the same stream */
+    PREDICT_COMPLETION = 8,  /* latency: completed together with the op before */
     PREDICT_COUNT
 };
 
@@ -53,6 +54,11 @@ static inline unsigned int predict_slot(enum predict_mode mode, uint32_t kind, u
     return (key ^ key >> 15) % PREDICT_SLOTS;
 }
 
+static inline bool predict_has_slots(enum predict_mode mode)
+{
+    return mode >= PREDICT_END_FILE && mode <= PREDICT_SAME_STREAM;
+}
+
 static inline bool predict_allowed(enum column_id id, unsigned int mode)
 {
     if (mode <= PREDICT_PREVIOUS)
@@ -64,6 +70,8 @@ static inline bool predict_allowed(enum column_id id, unsigned int mode)
         return id > COLUMN_KIND;
     if (mode == PREDICT_SAME_STREAM)
         return id > COLUMN_STREAM;
+    if (mode == PREDICT_COMPLETION)
+        return id == COLUMN_LATENCY;
     return mode < PREDICT_COUNT && id == COLUMN_OFFSET;
 }
 
