@@ -249,9 +249,11 @@ struct io_file_table {
     struct io_rsrc_data data;
 } KERNEL;
 
+/* One word since there are any. Not relocated: the type is gone from later kernels, and a search
+ * for it among the modules' types takes more rights than the rest. */
 struct io_fixed_file {
     unsigned long file_ptr;
-} KERNEL;
+};
 
 struct io_file_table___array { /* up to 6.12 */
     struct io_fixed_file *files;
