@@ -25,6 +25,7 @@ runs 3 iotape capture --recorder bpf -o b.tape -- sh -c 'exit 3'
 # SIGTERM during --pid (a shell makes its background jobs deaf to SIGINT): the target goes on, the tape ends well.
 sh -c 'while :; do echo x >>z; sleep 0.01; done' &
 target=$!
+trap 'kill -9 $target 2>/dev/null' EXIT
 iotape capture --recorder bpf -o c.tape --pid $target 2>err &
 tool=$!
 sleep 1
