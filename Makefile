@@ -36,6 +36,7 @@ NEED := zlib jansson libarchive
 # One file each: it compiles without its library and says so (HAVE_LIB).
 PKG_io_uring := liburing
 PKG_ring := liburing
+PKG_sqe := liburing
 PKG_ioloop := liburing
 PKG_unit_ring := liburing
 PKG_libaio   := libaio
@@ -75,7 +76,7 @@ preload_src := $(sort $(wildcard capture/preload_*.c))
 capture_src := $(filter-out capture/main.c $(bpf_src) $(preload_src),$(call src_of,capture))
 
 # engines/ files that are not engines
-ENGINE_CORE := engine clock pool fault blocking ring thread_limit
+ENGINE_CORE := engine clock pool fault blocking ring sqe thread_limit
 engine_names   := $(filter-out $(ENGINE_CORE),$(patsubst engines/%.c,%,$(engines_src)))
 importer_names := $(patsubst convert/from_%.c,%,$(filter convert/from_%.c,$(convert_src)))
 exporter_names := $(patsubst convert/to_%.c,%,$(filter convert/to_%.c,$(convert_src)))

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "engines/ring.h"
+#include "engines/sqe.h"
 #endif
 
 #define URING_OPS                                                                              \
@@ -74,14 +75,9 @@ struct uring_state {
     struct ring main;
     struct ring other; /* fd -1, or with iopoll the ring for what cannot be polled */
     const struct engine_env *env;
-    bool fixed_files, fixed_buffers, has_read, has_fallocate, has_fadvise;
-    uint8_t sqe_flags;
-    char *buffers; /* registered area */
-    uint64_t buffer_bytes;
-    uint64_t chunk_bytes;     /* of one registered buffer */
+    struct sqe_form form;
     unsigned int local_count; /* ops executed or refused in submit */
     struct engine_op **local;
-    struct iovec *iovs; /* one a slot, where READ and WRITE are missing */
 };
 
 /* ---- features --------------------------------------------------------------------------- */
@@ -120,9 +116,9 @@ static int probe_ops(struct uring_state *state, const struct uring_conf *conf)
     /* Came with 5.6, as READ and WRITE did. */
     if (io_uring_register((unsigned int)state->main.fd, IORING_REGISTER_PROBE, probe, 256) >=
         0) {
-        state->has_read = !conf->vectored && probe->last_op >= IORING_OP_WRITE;
-        state->has_fallocate = probe->last_op >= IORING_OP_FALLOCATE;
-        state->has_fadvise = probe->last_op >= IORING_OP_FADVISE;
+        state->form.has_read = !conf->vectored && probe->last_op >= IORING_OP_WRITE;
+        state->form.has_fallocate = probe->last_op >= IORING_OP_FALLOCATE;
+        state->form.has_fadvise = probe->last_op >= IORING_OP_FADVISE;
     }
     free(probe);
     return 0;
@@ -160,8 +156,8 @@ static void use_files(struct uring_state *state)
         downgrade(env, "registered files", strerror(-err));
         return;
     }
-    state->fixed_files = true;
-    state->sqe_flags |= IOSQE_FIXED_FILE;
+    state->form.fixed_files = true;
+    state->form.flags |= IOSQE_FIXED_FILE;
     grant(env, "files");
 }
 
@@ -177,11 +173,11 @@ static void use_buffers(struct uring_state *state)
 
     if (!env->buffers || env->buffer_stride == 0 || env->buffer_stride > MAX_BUFFER_BYTES)
         return;
-    state->chunk_bytes = MAX_BUFFER_BYTES / env->buffer_stride * env->buffer_stride;
+    state->form.chunk_bytes = MAX_BUFFER_BYTES / env->buffer_stride * env->buffer_stride;
     for (; at < env->buffer_bytes && count < MAX_BUFFERS; at += bytes, count++) {
         bytes = env->buffer_bytes - at;
-        if (bytes > state->chunk_bytes)
-            bytes = state->chunk_bytes;
+        if (bytes > state->form.chunk_bytes)
+            bytes = state->form.chunk_bytes;
         iovs[count] = (struct iovec){.iov_base = (char *)env->buffers + at, .iov_len = bytes};
     }
     err = at < env->buffer_bytes ? -E2BIG
@@ -197,9 +193,9 @@ static void use_buffers(struct uring_state *state)
         downgrade(env, "registered buffers", why);
         return;
     }
-    state->buffers = env->buffers;
-    state->buffer_bytes = env->buffer_bytes;
-    state->fixed_buffers = true;
+    state->form.buffers = env->buffers;
+    state->form.buffer_bytes = env->buffer_bytes;
+    state->form.fixed_buffers = true;
     grant(env, "buffers");
 }
 
@@ -228,7 +224,7 @@ static void uring_close(void *opaque)
     ring_release(&state->main);
     ring_release(&state->other);
     free(state->local);
-    free(state->iovs);
+    free(state->form.iovs);
     free(state);
 }
 
@@ -362,10 +358,11 @@ static int uring_open(const void *opaque_conf, const struct engine_env *env, voi
     if (!state)
         return diag_errno(env->diag, -ENOMEM, "engine io_uring");
     state->env = env;
+    state->form.env = env;
     state->main.fd = state->other.fd = -1;
     state->local = calloc(env->depth, sizeof(state->local[0]));
-    state->iovs = calloc(env->depth, sizeof(state->iovs[0]));
-    if (!state->local || !state->iovs) {
+    state->form.iovs = calloc(env->depth, sizeof(state->form.iovs[0]));
+    if (!state->local || !state->form.iovs) {
         diag_errno(env->diag, err, "engine io_uring");
         goto out;
     }
@@ -375,7 +372,7 @@ static int uring_open(const void *opaque_conf, const struct engine_env *env, voi
     if (err)
         goto out;
     if (conf->async)
-        state->sqe_flags |= IOSQE_ASYNC;
+        state->form.flags |= IOSQE_ASYNC;
     if (conf->use_registered) {
         ring_register_self(&state->main);
         if (state->other.fd >= 0)
@@ -388,7 +385,7 @@ static int uring_open(const void *opaque_conf, const struct engine_env *env, voi
     if (conf->use_registered && conf->use_buffers && !conf->vectored)
         use_buffers(state);
     err = 0;
-    if (conf->sqpoll && !state->fixed_files &&
+    if (conf->sqpoll && !state->form.fixed_files &&
         !(state->main.features & IORING_FEAT_SQPOLL_NONFIXED))
         err = diag_set(env->diag, -EINVAL,
                        "engine io_uring: sqpoll before Linux 5.11 needs "
@@ -403,112 +400,6 @@ out:
 }
 
 /* ---- submission ------------------------------------------------------------------------- */
-
-/* The registered buffer that op's lies in whole, or -1. */
-static int fixed_buffer(const struct uring_state *state, const struct engine_op *op)
-{
-    uint64_t at = (uint64_t)((char *)op->buffer - state->buffers), index;
-
-    if (!state->fixed_buffers || at >= state->buffer_bytes ||
-        op->length > state->buffer_bytes - at)
-        return -1;
-    if (state->buffer_bytes <= state->chunk_bytes)
-        return 0;
-    index = at / state->chunk_bytes;
-    return (at + op->length - 1) / state->chunk_bytes == index || op->length == 0 ? (int)index
-                                                                                  : -1;
-}
-
-static void prepare_transfer(const struct uring_state *state, struct io_uring_sqe *sqe,
-                             struct engine_op *op)
-{
-    bool write = op->kind == TRACE_WRITE;
-    int buffer = fixed_buffer(state, op);
-    struct iovec *iov;
-
-    sqe->off = op->offset; /* unknown is -1: the file position, or the end when appending */
-    sqe->addr = (uint64_t)(uintptr_t)op->buffer;
-    sqe->len = op->length > INT32_MAX ? INT32_MAX & ~4095u : (uint32_t)op->length;
-    /* Whether completions are polled for is the ring's matter: asked of another, it is EINVAL.
-     */
-    sqe->rw_flags = blocking_rwf(op) & ~RWF_HIPRI;
-    if (buffer >= 0) {
-        sqe->opcode = write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
-        sqe->buf_index = (uint16_t)buffer;
-    } else if (state->has_read) {
-        sqe->opcode = write ? IORING_OP_WRITE : IORING_OP_READ;
-    } else {
-        iov = &state->iovs[op->slot_index];
-        *iov = (struct iovec){.iov_base = op->buffer, .iov_len = op->length};
-        sqe->opcode = write ? IORING_OP_WRITEV : IORING_OP_READV;
-        sqe->addr = (uint64_t)(uintptr_t)iov;
-        sqe->len = 1;
-    }
-}
-
-/* Ranges that a file takes as fallocate; a block device's need an ioctl: blocking_run's. */
-static int prepare_range(const struct uring_state *state, struct io_uring_sqe *sqe,
-                         const struct engine_op *op)
-{
-    bool device =
-        op->target < state->env->target_count && state->env->targets[op->target].block_device;
-
-    if (device || !state->has_fallocate)
-        return -EOPNOTSUPP;
-    sqe->opcode = IORING_OP_FALLOCATE;
-    sqe->off = op->offset;
-    sqe->addr = op->length;
-    if (op->kind == TRACE_FALLOCATE)
-        sqe->len = op->arg;
-    else if (op->kind == TRACE_DISCARD)
-        sqe->len = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-    else
-        sqe->len = FALLOC_FL_ZERO_RANGE | (op->arg & FALLOC_FL_KEEP_SIZE);
-    return 0;
-}
-
-/* Fills sqe. -EOPNOTSUPP: this kernel's io_uring cannot, blocking_run does it. */
-static int prepare(const struct uring_state *state, struct io_uring_sqe *sqe,
-                   struct engine_op *op)
-{
-    int err = 0;
-
-    memset(sqe, 0, sizeof(*sqe));
-    sqe->fd = state->fixed_files ? (int)op->target : op->fd;
-    sqe->flags = state->sqe_flags;
-    sqe->user_data = (uint64_t)(uintptr_t)op;
-    op->engine_u64 = 0;
-    switch (op->kind) {
-    case TRACE_READ:
-    case TRACE_WRITE: prepare_transfer(state, sqe, op); break;
-    case TRACE_FSYNC:
-    case TRACE_FLUSH: sqe->opcode = IORING_OP_FSYNC; break;
-    case TRACE_FDATASYNC:
-        sqe->opcode = IORING_OP_FSYNC;
-        sqe->fsync_flags = IORING_FSYNC_DATASYNC;
-        break;
-    case TRACE_SYNC_RANGE:
-        if (op->length > UINT32_MAX)
-            return -EOPNOTSUPP;
-        sqe->opcode = IORING_OP_SYNC_FILE_RANGE;
-        sqe->off = op->offset;
-        sqe->len = (uint32_t)op->length;
-        sqe->sync_range_flags = op->arg ? op->arg
-                                        : SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                                              SYNC_FILE_RANGE_WAIT_AFTER;
-        break;
-    case TRACE_READAHEAD:
-        if (!state->has_fadvise || op->length > UINT32_MAX)
-            return -EOPNOTSUPP;
-        sqe->opcode = IORING_OP_FADVISE;
-        sqe->off = op->offset;
-        sqe->len = (uint32_t)op->length;
-        sqe->fadvise_advice = POSIX_FADV_WILLNEED;
-        break;
-    default: err = prepare_range(state, sqe, op); break;
-    }
-    return err;
-}
 
 static bool polled(const struct uring_state *state, const struct engine_op *op)
 {
@@ -533,6 +424,11 @@ static bool preflush(const struct engine_op *op)
     return op->kind == TRACE_WRITE && (op->flags & TRACE_F_PREFLUSH);
 }
 
+static struct io_uring_sqe *ring_next(struct ring *ring)
+{
+    return &ring->sqes[ring->tail & ring->sq_mask];
+}
+
 /* Room for need entries; with nothing in flight the caller could not reap first. */
 static unsigned int wait_for_space(const struct ring *ring, unsigned int need)
 {
@@ -545,23 +441,6 @@ static unsigned int wait_for_space(const struct ring *ring, unsigned int need)
     return space;
 }
 
-/*
- * The flush in front of op is an entry of its own that op's is linked to. Its completion is
- * wanted too: the kernel does not break the link when an fsync fails, so only that tells.
- */
-static void prepare_flush(const struct uring_state *state, struct ring *ring,
-                          struct engine_op *op)
-{
-    struct io_uring_sqe *sqe = &ring->sqes[ring->tail++ & ring->sq_mask];
-
-    memset(sqe, 0, sizeof(*sqe));
-    sqe->opcode = IORING_OP_FSYNC;
-    sqe->fsync_flags = IORING_FSYNC_DATASYNC;
-    sqe->fd = state->fixed_files ? (int)op->target : op->fd;
-    sqe->user_data = (uint64_t)(uintptr_t)op | RING_HELPER;
-    sqe->flags = (uint8_t)(state->sqe_flags | IOSQE_IO_LINK);
-}
-
 /* A write with preflush is a run of its own. */
 static void run_flushed(struct uring_state *state, struct engine_op *op, struct run *run)
 {
@@ -572,7 +451,8 @@ static void run_flushed(struct uring_state *state, struct engine_op *op, struct 
         return;
     run->ops = 1;
     if (can_link) {
-        prepare_flush(state, ring, op);
+        sqe_fill_flush(&state->form, ring_next(ring), op);
+        ring->tail++;
         run->entries++;
     } else if (fdatasync(op->fd) < 0) {
         op->result = -errno;
@@ -580,7 +460,8 @@ static void run_flushed(struct uring_state *state, struct engine_op *op, struct 
         run->ring = NULL;
         return;
     }
-    prepare(state, &ring->sqes[ring->tail++ & ring->sq_mask], op);
+    (void)sqe_fill(&state->form, ring_next(ring), op); /* a write is never refused */
+    ring->tail++;
     run->entries++;
 }
 
@@ -599,7 +480,7 @@ static struct run run_prepare(struct uring_state *state, struct engine_op **ops,
     space = wait_for_space(ring, 1);
     while (run.ops < count && run.ops < space && !preflush(ops[run.ops]) &&
            polled(state, ops[run.ops]) == (ring == &state->main)) {
-        if (prepare(state, &ring->sqes[ring->tail & ring->sq_mask], ops[run.ops])) {
+        if (sqe_fill(&state->form, ring_next(ring), ops[run.ops])) {
             if (run.ops == 0) {
                 finish_locally(state, ops[0]);
                 return (struct run){.ops = 1};
