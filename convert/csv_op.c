@@ -106,6 +106,29 @@ int csv_parse_op(const struct from_csv *csv, const struct field *field)
     return trace_op_from_name(field->at, field->length);
 }
 
+/* The op of a word, which is most often that of a row just before. */
+static int known_op(struct from_csv *csv, const struct field *field)
+{
+    struct csv_word *word;
+    int kind;
+
+    if (!field->length || field->length > sizeof(word->text))
+        return csv_parse_op(csv, field);
+    for (unsigned int i = 0; i < CSV_WORDS; i++) {
+        word = &csv->words[i];
+        if (word->length == field->length && !memcmp(word->text, field->at, field->length))
+            return word->kind;
+    }
+    kind = csv_parse_op(csv, field);
+    if (kind < 0)
+        return kind;
+    word = &csv->words[csv->next_word++ % CSV_WORDS];
+    memcpy(word->text, field->at, field->length);
+    word->length = field->length;
+    word->kind = kind;
+    return kind;
+}
+
 static int parse_flags(const struct field *field, uint32_t *ret_flags)
 {
     uint32_t flags = 0, flag;
@@ -143,7 +166,7 @@ static int take_number(struct from_csv *csv, int what, const struct field *field
         op->arg = (uint32_t)number;
         return 0;
     }
-    if (what == CSV_ARG || field_u64(field, &value) < 0 ||
+    if (what == CSV_ARG || (!plain_u64(field, &value) && field_u64(field, &value) < 0) ||
         (value > UINT32_MAX && (what == CSV_PID || what == CSV_TID)))
         return bad(csv, field, "a whole number that fits");
     switch (what) {
@@ -163,7 +186,7 @@ static int take_word(struct from_csv *csv, int what, const struct field *field,
 
     switch (what) {
     case CSV_OP:
-        number = csv_parse_op(csv, field);
+        number = known_op(csv, field);
         if (number < 0)
             return bad(csv, field,
                        "an op (read, write, R, W ...; csv:read=0,write=1 names others)");
@@ -327,9 +350,14 @@ int csv_take_row(struct from_csv *csv)
     }
     csv->pid = csv->tid = TRACE_UNKNOWN_U64;
     csv->comm = NULL;
-    for (size_t i = 0; i < csv->columns.count && err == 0; i++)
-        if (csv->columns.items[i].what != CSV_IGNORE && i < csv->row.count)
+    for (size_t i = 0; i < csv->needed && err == 0; i++) {
+        int what = csv->columns.items[i].what;
+
+        /* What is empty is not known: only a time and an op must be there. */
+        if (what != CSV_IGNORE &&
+            (csv->row.fields[i].length || what == CSV_TIME || what == CSV_OP))
             err = take_column(csv, &csv->columns.items[i], &csv->row.fields[i], &op);
+    }
     if (err == 0)
         err = finish_row(csv, &op);
     if (err == 0)

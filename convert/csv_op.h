@@ -13,6 +13,14 @@ struct from_csv_conf {
     int header;
 };
 
+#define CSV_WORDS 4u /* words of the op column that are remembered */
+
+struct csv_word {
+    char text[16];
+    size_t length; /* 0: none yet */
+    int kind;
+};
+
 struct from_csv {
     const struct from_csv_conf *conf;
     struct input *input;
@@ -25,6 +33,8 @@ struct from_csv {
     uint64_t epoch;                /* in units of the time column */
     uint32_t default_file;
     int default_op;
+    struct csv_word words[CSV_WORDS];
+    unsigned int next_word;
     /* the row's stream */
     uint64_t pid, tid;
     const struct field *comm;
