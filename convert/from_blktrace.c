@@ -61,11 +61,13 @@ static int sniff(const uint8_t *bytes, size_t length, bool at_end)
 /* The header at bytes, of which `length` can be read: its size, 0 when cut short, -EBADMSG. */
 static int header_load(const uint8_t *bytes, size_t length, struct header *ret)
 {
-    unsigned int version = length >= 4 ? blktrace_version(bytes, &ret->swap) : 7;
-    bool swap = ret->swap;
+    unsigned int version;
+    bool swap = false;
 
     if (length < 4)
         return 0;
+    version = blktrace_version(bytes, &swap);
+    ret->swap = swap;
     if (version == 0)
         return -EBADMSG;
     ret->header_bytes = version == 7 ? BLKTRACE_V7_HEADER : BLKTRACE_V8_HEADER;

@@ -19,7 +19,7 @@ static bool is_header(const struct field *fields, size_t count, struct iosnoop *
 {
     bool starts = count && field_is(&fields[0], "STARTs"), ends;
 
-    ends = count > starts && field_is(&fields[starts], "ENDs");
+    ends = count > (starts ? 1u : 0u) && field_is(&fields[starts], "ENDs");
     if (count < 7u + starts + ends || !field_is(&fields[starts + ends], "COMM") ||
         !field_is(&fields[count - 1], "LATms") || !field_is(&fields[count - 3], "BLOCK"))
         return false;
