@@ -190,7 +190,8 @@ static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
         p->marks |= PREPARED_BARRIER;
     if (feed->targets->count != 0)
         choose_target(feed, op, p);
-    if (op->file2 != TRACE_NONE_U32 && p->action == PREPARED_CORE)
+    if (op->file2 != TRACE_NONE_U32 && (op->kind == TRACE_RENAME || op->kind == TRACE_LINK) &&
+        p->action == PREPARED_CORE)
         p->offset = (uint64_t)op->file2 << 32 | targets_find(feed->targets, op->file2, false);
 }
 

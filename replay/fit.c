@@ -10,6 +10,7 @@
 
 #define CHUNK_SHIFT  16
 #define REGION_SHIFT 30 /* 16384 chunks */
+#define REGIONS_MAX  (1u << 20) /* 1 PiB touched: more is no trace, and would eat the memory */
 #define REGION_WORDS ((1u << (REGION_SHIFT - CHUNK_SHIFT)) / 64)
 
 struct region {
@@ -96,6 +97,8 @@ int pack_touch(struct pack *pack, uint32_t file, uint64_t offset, uint64_t lengt
 
         if (region == NULL)
             return diag_errno(diag, -ENOMEM, "--fit pack");
+        if (pack->count > REGIONS_MAX)
+            return diag_set(diag, -E2BIG, "--fit pack: the tape touches more than 1 PiB");
         region->bits[bit / 64] |= 1ull << (bit % 64);
     }
     return 0;

@@ -313,7 +313,8 @@ static void tag_barriers(struct order *order, const struct trace_op *op,
                          const struct prepared *p, struct order_tag *tag)
 {
     bool barrier = (p->marks & PREPARED_BARRIER) != 0;
-    uint32_t files[2] = {op->file, barrier ? op->file2 : TRACE_NONE_U32};
+    bool two = p->kind == TRACE_RENAME || p->kind == TRACE_LINK;
+    uint32_t files[2] = {op->file, barrier && two ? op->file2 : TRACE_NONE_U32};
 
     tag->file_issued = tag->file2_issued = TRACE_NONE_U32;
     if (!(p->marks & (PREPARED_FENCED | PREPARED_BARRIER)))

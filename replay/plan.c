@@ -72,25 +72,33 @@ static void file_direct(struct plan_file *file, const struct conf *conf,
         file->align_bits |= (op->offset == TRACE_UNKNOWN_U64 ? 0 : op->offset) | op->length;
 }
 
-static void file_use(struct scan *scan, uint32_t index, const struct trace_op *op)
+/* The first operation on a file tells what was there before the tape. */
+static void file_first(struct scan *scan, uint32_t index, const struct trace_op *op)
 {
     const struct trace_file *entry = trace_reader_file(scan->reader, index);
     struct plan_file *file = &scan->plan->files[index];
 
-    if (!(file->flags & PLAN_USED)) {
-        file->flags |= PLAN_USED;
-        scan->plan->used_files++;
-        if (entry->kind == TRACE_FILE_DIRECTORY || op->kind == TRACE_MKDIR ||
-            op->kind == TRACE_RMDIR)
-            file->flags |= PLAN_DIRECTORY;
-        /* A first touch that found nothing says that there was nothing. */
-        if ((entry->flags & TRACE_FILE_CREATED) || op->kind == TRACE_CREATE ||
-            op->kind == TRACE_MKDIR || op->result == -ENOENT ||
-            ((op->kind == TRACE_RENAME || op->kind == TRACE_LINK) && index == op->file2))
-            file->flags |= PLAN_MADE;
-        else if (entry->size_bytes != TRACE_UNKNOWN_U64)
-            need(file, entry->size_bytes);
-    }
+    scan->plan->used_files++;
+    if (entry->kind == TRACE_FILE_DIRECTORY || op->kind == TRACE_MKDIR ||
+        op->kind == TRACE_RMDIR)
+        file->flags |= PLAN_DIRECTORY;
+    /* A first touch that found nothing says that there was nothing. */
+    if ((entry->flags & TRACE_FILE_CREATED) || op->kind == TRACE_CREATE ||
+        op->kind == TRACE_MKDIR || op->result == -ENOENT ||
+        ((op->kind == TRACE_RENAME || op->kind == TRACE_LINK) && index == op->file2))
+        file->flags |= PLAN_MADE;
+    else if (entry->size_bytes != TRACE_UNKNOWN_U64)
+        need(file, entry->size_bytes);
+}
+
+static void file_use(struct scan *scan, uint32_t index, const struct trace_op *op)
+{
+    struct plan_file *file =
+        index == TRACE_NONE_U32 ? &scan->plan->no_file : &scan->plan->files[index];
+
+    if (!(file->flags & PLAN_USED) && index != TRACE_NONE_U32)
+        file_first(scan, index, op);
+    file->flags |= PLAN_USED;
     if (classify_mutates(op))
         file->flags |= PLAN_WRITTEN;
     if (classify_renames(op->kind))
@@ -103,6 +111,10 @@ static void file_use(struct scan *scan, uint32_t index, const struct trace_op *o
 
 static int scan_transfer(struct scan *scan, const struct trace_op *op, uint64_t index)
 {
+    if (trace_op_has_range(op->kind) && op->offset != TRACE_UNKNOWN_U64 &&
+        (op->length > INT64_MAX || op->offset > (uint64_t)INT64_MAX - op->length))
+        return diag_set(scan->diag, -EOVERFLOW, "op %llu: offset %llu is beyond any file",
+                        (unsigned long long)index, (unsigned long long)op->offset);
     if (op->kind != TRACE_READ && op->kind != TRACE_WRITE)
         return 0;
     if (op->length > CLASSIFY_MAX_TRANSFER)
@@ -111,9 +123,6 @@ static int scan_transfer(struct scan *scan, const struct trace_op *op, uint64_t 
                         (unsigned long long)index, trace_op_name(op->kind),
                         (unsigned long long)op->length,
                         (unsigned long long)CLASSIFY_MAX_TRANSFER);
-    if (op->offset != TRACE_UNKNOWN_U64 && op->offset > (uint64_t)INT64_MAX - op->length)
-        return diag_set(scan->diag, -EOVERFLOW, "op %llu: offset %llu is beyond any file",
-                        (unsigned long long)index, (unsigned long long)op->offset);
     if (op->length > scan->plan->max_transfer)
         scan->plan->max_transfer = op->length;
     return 0;
@@ -123,6 +132,7 @@ static int scan_issued(struct scan *scan, const struct trace_op *op, uint64_t in
                        enum prepared_action action)
 {
     struct plan *plan = scan->plan;
+    struct plan_file *file;
     int err = scan_transfer(scan, op, index);
 
     if (err != 0)
@@ -133,24 +143,23 @@ static int scan_issued(struct scan *scan, const struct trace_op *op, uint64_t in
     plan->core_ops += action == PREPARED_CORE;
     if (classify_mutates(op))
         plan->any_writes = true;
-    if (op->file == TRACE_NONE_U32) {
-        if (scan->conf->target == NULL && plan->unmapped++ == 0)
+    if (op->file == TRACE_NONE_U32 && scan->conf->target == NULL) {
+        if (plan->unmapped++ == 0)
             plan->unmapped_first = index;
         return 0;
     }
     file_use(scan, op->file, op);
     if (op->file2 != TRACE_NONE_U32)
         file_use(scan, op->file2, op);
+    file = op->file == TRACE_NONE_U32 ? &plan->no_file : &plan->files[op->file];
     if (op->kind == TRACE_READ || op->kind == TRACE_WRITE)
-        file_direct(&plan->files[op->file], scan->conf, op);
-    if (trace_op_has_range(op->kind) && op->offset != TRACE_UNKNOWN_U64 && op->length > 0) {
-        file_range(&plan->files[op->file], op);
-        if (op->kind != TRACE_READ)
-            plan->files[op->file].write_bytes += op->length;
-        if (plan->pack != NULL)
-            return pack_touch(plan->pack, op->file, op->offset, op->length, scan->diag);
-    }
-    return 0;
+        file_direct(file, scan->conf, op);
+    if (!trace_op_has_range(op->kind) || op->offset == TRACE_UNKNOWN_U64 || op->length == 0)
+        return 0;
+    file_range(file, op);
+    if (op->kind != TRACE_READ)
+        file->write_bytes += op->length;
+    return plan->pack ? pack_touch(plan->pack, op->file, op->offset, op->length, scan->diag) : 0;
 }
 
 static bool in_window(const struct conf *conf, const struct trace_op *op)

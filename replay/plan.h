@@ -58,6 +58,7 @@ struct plan {
     bool barriers;              /* some file has PLAN_BARRIERS */
     uint32_t file_count, stream_count;
     struct plan_file *files;
+    struct plan_file no_file;   /* --target: operations that name no file */
     uint64_t used_files;
     uint64_t lost;          /* events the recorder lost */
     uint64_t damaged_ops;

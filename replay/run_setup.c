@@ -238,6 +238,16 @@ static bool all_direct(const struct target_set *set)
     return set->count > 0;
 }
 
+static uint32_t largest_align(const struct target_set *set)
+{
+    uint32_t align = 4096;
+
+    for (uint32_t i = 0; i < set->count; i++)
+        if (set->items[i].align > align)
+            align = set->items[i].align;
+    return align;
+}
+
 static bool all_open(const struct target_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++)
@@ -250,15 +260,15 @@ static int fill_worker_confs(struct run *run, struct diag *diag)
 {
     const struct conf *conf = run->conf;
     bool moves = !(conf->engine.engine->flags & ENGINE_NO_TARGET) && run->plan->max_transfer > 0;
-    uint64_t stride = (run->plan->max_transfer + 2 * 4096 + 4095) & ~4095ull;
+    uint64_t stride = (run->plan->max_transfer + 4095) & ~4095ull;
     int *cpus = NULL;
     uint32_t cpu_count = 0;
     int err = conf->pin ? pin_cpus(conf->pin, &cpus, &cpu_count, diag) : 0;
 
     if (err != 0)
         return err;
-    if (conf->unaligned != UNALIGNED_ROUND)
-        stride -= 2 * 4096;
+    if (conf->unaligned == UNALIGNED_ROUND)
+        stride += 2ull * largest_align(run->targets);
     for (uint32_t i = 0; i < run->worker_count; i++) {
         bool ordered = run->orders != NULL;
 

@@ -277,7 +277,7 @@ static bool wants_buffered(const struct plan_file *file, const struct conf *conf
 {
     /* Directories and files with nothing but fsync or name-space calls have no transfers. */
     return (file->flags & PLAN_BUFFERED) || !(file->flags & PLAN_DIRECT) ||
-           (conf->unaligned != UNALIGNED_ERROR && (file->align_bits & 4095) != 0);
+           (conf->unaligned != UNALIGNED_ERROR && (file->align_bits & 65535) != 0);
 }
 
 static int add_files(struct target_set *set, const struct conf *conf, const struct plan *plan,
@@ -313,8 +313,8 @@ static int add_single(struct target_set *set, const struct conf *conf, const str
     struct plan_file sum = {0};
     int err = 0;
 
-    for (uint32_t i = 0; i < plan->file_count; i++) {
-        const struct plan_file *file = &plan->files[i];
+    for (uint32_t i = 0; i <= plan->file_count; i++) {
+        const struct plan_file *file = i < plan->file_count ? &plan->files[i] : &plan->no_file;
 
         sum.flags |= file->flags & ~(uint32_t)(PLAN_DIRECTORY | PLAN_MADE | PLAN_VOLATILE);
         sum.align_bits |= file->align_bits;

@@ -244,9 +244,9 @@ static int check_aligned(const struct target_set *set, const struct conf *conf,
 
         if (!target->direct)
             continue;
-        if (target->file != TRACE_NONE_U32)
-            bits = plan->files[target->file].align_bits;
-        else
+        bits = target->file != TRACE_NONE_U32 ? plan->files[target->file].align_bits
+                                              : plan->no_file.align_bits;
+        if (target->file == TRACE_NONE_U32)
             for (uint32_t f = 0; f < plan->file_count; f++)
                 bits |= plan->files[f].align_bits;
         if ((bits & (target->align - 1)) != 0 && files++ == 0)

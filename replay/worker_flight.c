@@ -46,6 +46,7 @@ static int taken_book(struct worker *w, uint32_t offered, int taken, uint64_t is
         return taken == -EAGAIN ? refused(w) : taken;
     }
     w->refusals = 0;
+    w->idle_turns = 0;
     if (timed)
         stats->submit_ns += returned_ns - issued_ns;
     hist_add(&stats->batch, (uint64_t)taken);
@@ -164,8 +165,9 @@ void worker_idle(struct worker *w, uint64_t now_ns)
     uint64_t until_ns = w->next_due_ns;
 
     if (until_ns == UINT64_MAX || (until_ns <= now_ns && w->paced)) {
-        /* The decoder, or an operation of another worker, is waited for. */
-        if (w->simulated || w->park == NULL)
+        /* The decoder, or an operation of another worker, is waited for: not for long, and then
+         * asleep, so that it gets the CPU. */
+        if (w->simulated || (w->park == NULL && w->idle_turns++ < IDLE_YIELDS))
             sched_yield();
         else
             pause_real(SHORT_WAIT_NS / 4);

@@ -11,6 +11,7 @@
 #include "replay/worker_setup.h"
 
 #define LONGEST_WAIT_NS 50000000u /* a stop is noticed within this */
+#define IDLE_YIELDS     100u
 #define REFUSALS_MAX    20000u    /* in a row: some seconds */
 #define SHORT_WAIT_NS   100000u   /* where something that makes no event is waited for */
 
@@ -31,6 +32,7 @@ struct worker {
     uint64_t depth_since_ns;
     uint64_t calls;
     uint32_t refusals;
+    uint32_t idle_turns;      /* with nothing to do, in a row */
     uint64_t start_ns;
     bool paced, simulated, blocking, draining, starved;
     bool ring_empty;          /* as of the last look */

@@ -75,6 +75,17 @@ runs 0 iotape replay big.tape --engine sync --target root/packed --fit pack --js
 equal "--fit pack" "2 0 0" "$(json out '"\(.ops_completed) \(.errors) \(.short_transfers)"')"
 runs 1 iotape replay big.tape --engine sync --target root/file --fit pack
 
+# Operations without a file are held to the target's size too; no sum overflows.
+printf '0,read,1048576,4096\n1,read,0,4096\n' >in.csv
+runs 0 iotape convert -q --from csv --columns time:us,op,offset,length in.csv -o nofile.tape
+runs 1 iotape replay nofile.tape --engine sync --target root/file
+says 'reach beyond' err
+printf '0,discard,/f,9223372036854771712,9223372036854771712\n' >in.csv
+if iotape convert -q --from csv --columns time:us,op,path,offset,length in.csv -o huge.tape 2>/dev/null; then
+    runs 1 iotape replay huge.tape --engine sync --target root/file --writes
+    runs 1 iotape replay huge.tape --engine sync --target root/file --writes --fit pack
+fi
+
 # Usage errors exit 2 and touch nothing.
 runs 2 iotape replay file.tape --engine nonsense --root root
 runs 2 iotape replay file.tape --engine sync --root root --target root/file
