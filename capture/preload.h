@@ -144,6 +144,10 @@ static inline bool shim_ready(void)
 }
 /* As shim_ready, but for the process alone: shim_entry works. */
 bool shim_process_ready(void);
+/* The program is about to forbid itself system calls: the shim makes none from here on, records
+ * nothing more, and says so to the collector. */
+void shim_seal(void);
+bool shim_sealed(void);
 /* True in a child of vfork, which must leave the parent's tables alone. */
 bool shim_in_vfork(void);
 bool shim_all_fds(void);

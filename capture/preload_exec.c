@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* exec and posix_spawn: programs that start others with an environment of their own are still
- * followed, and those that the shim cannot enter are named. */
+ * followed, and those that the shim cannot enter are named. And seccomp, which ends it all. */
 #include "capture/preload.h"
 
 #include <spawn.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define ARGUMENTS_MAX 65536
 
 extern char **environ;
 
+DEFINE_REAL(prctl);
 DEFINE_REAL(execve);
 DEFINE_REAL(execvpe);
 DEFINE_REAL(fexecve);
@@ -50,7 +52,7 @@ static void exec_env_make(struct exec_env *made, char *const *env)
         has_ring |= !strcmp(env[count], ring);
         has_preload |= !strcmp(env[count], preload);
     }
-    if (has_ring && has_preload)
+    if (has_ring && has_preload && !shim_sealed())
         return;
     made->made_bytes = (count + 3) * sizeof(char *);
     mapped = RAW(mmap, 0, made->made_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -62,7 +64,8 @@ static void exec_env_make(struct exec_env *made, char *const *env)
         if (!env_names(env[i], RING_ENV) &&
             (!env_names(env[i], "LD_PRELOAD") || !strcmp(env[i], preload)))
             made->made[used++] = env[i];
-    made->made[used++] = (char *)(uintptr_t)ring;
+    if (!shim_sealed()) /* what is forbidden here is forbidden there as well */
+        made->made[used++] = (char *)(uintptr_t)ring;
     if (!has_preload)
         made->made[used++] = (char *)(uintptr_t)preload;
     made->made[used] = NULL;
@@ -96,6 +99,20 @@ static void tell_program(const char *path)
         path = joined;
     }
     shim_entry(&entry, path, length);
+}
+
+EXPORT int prctl(int option, ...)
+{
+    unsigned long word[4];
+    va_list arguments;
+
+    va_start(arguments, option);
+    for (int i = 0; i < 4; i++)
+        word[i] = va_arg(arguments, unsigned long);
+    va_end(arguments);
+    if (option == PR_SET_SECCOMP)
+        shim_seal();
+    return REAL(prctl)(option, word[0], word[1], word[2], word[3]);
 }
 
 EXPORT int execve(const char *path, char *const argv[], char *const env[])

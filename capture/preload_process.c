@@ -254,11 +254,6 @@ bool shim_attach(void)
     return attached;
 }
 
-bool shim_in_vfork(void)
-{
-    return *shim_live && process.pid != (uint32_t)RAW(getpid);
-}
-
 bool shim_entry(struct ring_entry *entry, const char *text, size_t text_bytes)
 {
     struct ring_header *area = process.area;
@@ -288,6 +283,35 @@ bool shim_entry(struct ring_entry *entry, const char *text, size_t text_bytes)
     memcpy(buffer + at + sizeof(*entry), text, text_bytes);
     __atomic_store_n((uint32_t *)(void *)(buffer + at), bytes, __ATOMIC_RELEASE);
     return true;
+}
+
+static void shim_unseen_by_process(const char *kind)
+{
+    struct ring_entry entry = {.type = RING_UNSEEN, .size_bytes = 1};
+
+    shim_entry(&entry, kind, strlen(kind));
+}
+
+void shim_seal(void)
+{
+    if (!process.configured || process.gone)
+        return;
+    if (shim_process_ready())
+        shim_unseen_by_process(
+            "I/O of a program after it forbade itself system calls (seccomp)");
+    process.gone = true;
+    /* No thread is of this generation: each finds that there is nothing to attach to. */
+    __atomic_store_n(shim_live, UINT64_MAX - 1, __ATOMIC_RELEASE);
+}
+
+bool shim_sealed(void)
+{
+    return process.gone;
+}
+
+bool shim_in_vfork(void)
+{
+    return *shim_live && !process.gone && process.pid != (uint32_t)RAW(getpid);
 }
 
 void shim_unseen(const char *kind, uint64_t count)

@@ -4,6 +4,7 @@
 #include "capture/preload.h"
 
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/uio.h>
@@ -107,6 +108,10 @@ EXPORT long syscall(long number, ...)
                                            (struct io_event *)word[3],
                                            (struct timespec *)word[4], (void *)word[5]));
     case SYS_io_destroy: return with_errno(libaio_destroy((uint64_t)word[0]));
+    case SYS_seccomp:
+        if (word[0] == SECCOMP_SET_MODE_STRICT || word[0] == SECCOMP_SET_MODE_FILTER)
+            shim_seal();
+        return REAL_CALL(number, word);
     case SYS_io_uring_setup:
         return with_errno(
             uring_call_setup((uint32_t)word[0], (struct io_uring_params *)word[1]));

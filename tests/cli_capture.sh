@@ -48,6 +48,12 @@ fi
 runs 0 $capture -o env.tape -- env -i ASAN_OPTIONS="$ASAN_OPTIONS" "$prog" sync "$PWD/data/f"
 equal "fsyncs of a program with a bare environment" 1 "$(count env.tape .by_op.fsync.count)"
 
+# A program that forbids itself what the shim needs is not harmed; the tape says what is missing.
+if "$prog" seccomp "$PWD/data/s" >/dev/null 2>&1; then
+    runs 0 iotape capture -r preload -o seccomp.tape -- "$prog" seccomp "$PWD/data/s"
+    says 'not seen: .*seccomp' err
+fi
+
 # ---- what is written says so
 runs 0 $capture -o sync.tape -- "$prog" sync "$PWD/data/f"
 equal "fsyncs" 1 "$(count sync.tape .by_op.fsync.count)"

@@ -9,15 +9,19 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/falloc.h>
+#include <linux/filter.h>
 #include <linux/io_uring.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -558,6 +562,25 @@ static void do_uring(const char *path)
     close_file(fd);
 }
 
+/* A program that dies of a system call which only a recorder in it would make. */
+static void do_seccomp(const char *path)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {4, steps};
+    struct reader reader = {.fd = with_data(path, sizeof(buffer), O_RDONLY)};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        exit(77);
+    pthread_create(&reader.thread, NULL, read_some, &reader);
+    pthread_join(reader.thread, NULL);
+    close(reader.fd);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -567,7 +590,7 @@ int main(int argc, char **argv)
                  {"handreap", do_handreap}, {"posixaio", do_posixaio}, {"stdio", do_stdio},
                  {"threads", do_threads},   {"forks", do_forks},       {"append", do_append},
                  {"closeall", do_closeall}, {"signals", do_signals},   {"copy", do_copy},
-                 {"uring", do_uring}};
+                 {"uring", do_uring},       {"seccomp", do_seccomp}};
     static char truth_buffer[1 << 21];
 
     setvbuf(stdout, truth_buffer, _IOFBF, sizeof(truth_buffer));
