@@ -394,6 +394,8 @@ static int run(struct input **inputs, size_t count, struct import *import, const
     err = strace_world_new(&job.trace.world, import);
     if (err == 0)
         err = strace_aio_new(&job.trace.aio);
+    if (err == 0 && (job.trace.paths = strace_paths_new()) == NULL)
+        err = -ENOMEM;
     if (err == 0)
         err = count == 1 ? run_one(&job, &job.readers[0]) : run_many(&job);
     if (err == 0)
@@ -408,6 +410,7 @@ static int run(struct input **inputs, size_t count, struct import *import, const
     }
     strace_aio_free(job.trace.aio);
     strace_world_free(job.trace.world);
+    strace_paths_free(job.trace.paths);
     free(job.trace.touched);
     free(job.readers);
     return err;

@@ -3,6 +3,7 @@
 #ifndef CONVERT_STRACE_CALLS_H
 #define CONVERT_STRACE_CALLS_H
 
+#include "convert/strace_paths.h"
 #include "convert/strace_world.h"
 
 #define STRACE_ARGS_MAX 8
@@ -31,6 +32,7 @@ struct strace_trace {
     struct strace_aio *aio;
     struct strace_counts counts;
     uint64_t batches;
+    struct strace_paths *paths;
     uint8_t *touched; /* by file: what is settled of it */
     uint32_t touched_count;
     bool all_fds;

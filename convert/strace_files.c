@@ -122,7 +122,8 @@ bool strace_call_wanted(struct strace_trace *trace, const struct strace_open *op
 /* What is known of a file by its number. */
 enum {
     FILE_SIZED = 1,
-    FILE_SEEN = 2
+    FILE_SEEN = 2,
+    FILE_FOLDER = 4,
 };
 
 static int touch(struct strace_trace *trace, uint32_t file, unsigned int what)
@@ -141,6 +142,19 @@ static int touch(struct strace_trace *trace, uint32_t file, unsigned int what)
     return 0;
 }
 
+static int is_folder(void *context, uint32_t file)
+{
+    struct strace_trace *trace = context;
+    struct trace_file facts = {.size_bytes = TRACE_UNKNOWN_U64,
+                               .kind = TRACE_FILE_DIRECTORY,
+                               .ops = TRACE_UNKNOWN_U64,
+                               .bytes = TRACE_UNKNOWN_U64,
+                               .max_end = TRACE_UNKNOWN_U64};
+    int err = touch(trace, file, FILE_FOLDER);
+
+    return err < 0 ? err : import_file_facts(trace->import, file, &facts);
+}
+
 int strace_call_name(struct strace_trace *trace, const char *path, size_t length,
                      uint32_t *ret_file, bool *ret_first)
 {
@@ -149,7 +163,10 @@ int strace_call_name(struct strace_trace *trace, const char *path, size_t length
     if (err < 0)
         return err;
     *ret_first = *ret_file >= trace->touched_count || !(trace->touched[*ret_file] & FILE_SEEN);
-    return touch(trace, *ret_file, FILE_SEEN);
+    err = touch(trace, *ret_file, FILE_SEEN);
+    if (err == 0 && *ret_first)
+        err = strace_paths_add(trace->paths, path, length, *ret_file, is_folder, trace);
+    return err;
 }
 
 int strace_call_created(struct strace_trace *trace, struct strace_open *open)
@@ -179,6 +196,8 @@ int strace_call_facts(struct strace_trace *trace, struct strace_open *open)
 
     if (file == TRACE_NONE_U32)
         return 0;
+    if (file < trace->touched_count && (trace->touched[file] & FILE_FOLDER))
+        facts.kind = open->kind = TRACE_FILE_DIRECTORY;
     if (open->kind == TRACE_FILE_REGULAR &&
         (file >= trace->touched_count || !(trace->touched[file] & FILE_SIZED)) &&
         open->size_bytes != TRACE_UNKNOWN_U64) {

@@ -412,11 +412,13 @@ static int take_stat(struct strace_trace *trace, struct strace_call *call)
     struct strace_slice mode, size, list = arg_of(call, statx ? 4 : at ? 2 : 1);
     struct strace_open *open;
     uint64_t bytes;
+    uint8_t was;
 
     if (!succeeded(call) || ((statx || at) && !strace_is(arg_of(call, 1), "\"\"")) ||
         !strace_field(list, statx ? "stx_mode" : "st_mode", &mode) ||
         (open = strace_call_open(trace, call, 0)) == NULL)
         return 0;
+    was = open->kind;
     open->kind = strace_has_word(mode, "S_IFREG")    ? TRACE_FILE_REGULAR
                  : strace_has_word(mode, "S_IFBLK")  ? TRACE_FILE_BLOCK
                  : strace_has_word(mode, "S_IFDIR")  ? TRACE_FILE_DIRECTORY
@@ -424,11 +426,23 @@ static int take_stat(struct strace_trace *trace, struct strace_call *call)
                  : strace_has_word(mode, "S_IFIFO")  ? TRACE_FILE_PIPE
                  : strace_has_word(mode, "S_IFSOCK") ? TRACE_FILE_SOCKET
                                                      : open->kind;
-    if (open->kind != TRACE_FILE_REGULAR || open->size_bytes != TRACE_UNKNOWN_U64 ||
-        !strace_field(list, statx ? "stx_size" : "st_size", &size) ||
-        !strace_unsigned(size, &bytes))
+    if (open->kind == TRACE_FILE_REGULAR && open->size_bytes == TRACE_UNKNOWN_U64 &&
+        strace_field(list, statx ? "stx_size" : "st_size", &size) &&
+        strace_unsigned(size, &bytes))
+        open->size_bytes = bytes;
+    else if (open->kind == was)
         return 0;
-    open->size_bytes = bytes;
+    return strace_call_facts(trace, open);
+}
+
+/* What is listed is a folder, however it was opened. */
+static int take_listing(struct strace_trace *trace, struct strace_call *call)
+{
+    struct strace_open *open = succeeded(call) ? strace_call_open(trace, call, 0) : NULL;
+
+    if (open == NULL || open->kind == TRACE_FILE_DIRECTORY)
+        return 0;
+    open->kind = TRACE_FILE_DIRECTORY;
     return strace_call_facts(trace, open);
 }
 
@@ -514,6 +528,8 @@ int strace_names_take(struct strace_trace *trace, struct strace_call *call)
     if (strace_is(name, "fstat") || strace_is(name, "fstat64") ||
         strace_is(name, "newfstatat") || strace_is(name, "statx"))
         return take_stat(trace, call);
+    if (strace_is(name, "getdents64") || strace_is(name, "getdents"))
+        return take_listing(trace, call);
     for (size_t i = 0; i < sizeof(name_calls) / sizeof(name_calls[0]); i++)
         if (strace_is(name, name_calls[i].name))
             return take_name(trace, call, &name_calls[i]);
