@@ -108,6 +108,17 @@ static void calls_fill(unsigned char *calls)
     calls[SYS_io_uring_enter] = WITNESS_URING;
 }
 
+/* What load attached, for unload. */
+static struct bpf_link *links[8];
+static size_t link_count;
+
+static void unload(struct bpf_object *object)
+{
+    while (link_count > 0)
+        bpf_link__destroy(links[--link_count]);
+    bpf_object__close(object);
+}
+
 static struct bpf_object *load(void)
 {
     LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "witness");
@@ -137,11 +148,16 @@ static struct bpf_object *load(void)
         bpf_object__close(object);
         return NULL;
     }
-    bpf_object__for_each_program(program, object) if (bpf_program__autoload(program) &&
-                                                      !bpf_program__attach(program))
+    bpf_object__for_each_program(program, object) if (bpf_program__autoload(program))
     {
-        bpf_object__close(object);
-        return NULL;
+        struct bpf_link *link = bpf_program__attach(program);
+
+        if (!link || link_count == sizeof(links) / sizeof(links[0])) {
+            bpf_link__destroy(link);
+            unload(object);
+            return NULL;
+        }
+        links[link_count++] = link;
     }
     return object;
 }
@@ -245,7 +261,7 @@ static int run(const char *path, char **argv)
         rc = -EOVERFLOW;
     }
     ring_buffer__free(ring);
-    bpf_object__close(object);
+    unload(object);
     free(witness.events);
     return rc ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
