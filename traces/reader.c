@@ -106,6 +106,7 @@ int trace_reader_next_summary(struct trace_reader *reader,
                               struct trace_block_summary *ret_summary)
 {
     const struct block_header *header = &reader->block;
+    struct trace_block_summary summary;
     int got;
 
     got = block_leave(reader);
@@ -114,7 +115,7 @@ int trace_reader_next_summary(struct trace_reader *reader,
     got = ops_header_next(reader);
     if (got <= 0)
         return got;
-    *ret_summary = (struct trace_block_summary){
+    summary = (struct trace_block_summary){
         .offset_bytes = reader->walk.feed.offset,
         .stored_bytes = (uint64_t)header->header_bytes + header->payload_bytes,
         .first_index = header->first_index,
@@ -124,10 +125,12 @@ int trace_reader_next_summary(struct trace_reader *reader,
         .min_offset = header->min_offset,
         .max_end = header->max_end,
     };
-    memcpy(ret_summary->op_count, header->op_count, sizeof(header->op_count));
-    memcpy(ret_summary->op_bytes, header->op_bytes, sizeof(header->op_bytes));
-    got = walk_skip(&reader->walk, header);
-    return got < 0 ? got : 1;
+    memcpy(summary.op_count, header->op_count, sizeof(header->op_count));
+    memcpy(summary.op_bytes, header->op_bytes, sizeof(header->op_bytes));
+    got = walk_pass(&reader->walk, header);
+    if (got > 0)
+        *ret_summary = summary;
+    return got;
 }
 
 /* ---- moving about ---- */

@@ -171,31 +171,57 @@ int walk_next(struct walk *walk, struct block_header *ret_header)
     return 0;
 }
 
+static int walk_cut(struct walk *walk, const struct block_header *header)
+{
+    walk->ended = true;
+    walk->damage.truncated = true;
+    walk_damaged(walk, header, walk->feed.offset,
+                 header->type == BLOCK_OPS ? header->entries : 0, "cut short");
+    return walk_skip(walk, header);
+}
+
 int walk_payload(struct walk *walk, const struct block_header *header,
                  const uint8_t **ret_payload)
 {
-    uint64_t ops = header->type == BLOCK_OPS ? header->entries : 0;
     size_t bytes = (size_t)header->header_bytes + header->payload_bytes, length;
-    const char *why = "checksum wrong";
     const uint8_t *data;
     int err;
 
     err = feed_need(&walk->feed, bytes, &data, &length);
     if (err < 0)
         return walk_error(walk, err);
-    if (length >= bytes) {
-        data += header->header_bytes;
-        if (crc32c(0, data, header->payload_bytes) == header->payload_crc) {
-            *ret_payload = data;
-            return 1;
-        }
-    } else {
-        why = "cut short";
-        walk->ended = true;
-        walk->damage.truncated = true;
+    if (length < bytes)
+        return walk_cut(walk, header);
+    data += header->header_bytes;
+    if (crc32c(0, data, header->payload_bytes) == header->payload_crc) {
+        *ret_payload = data;
+        return 1;
     }
-    walk_damaged(walk, header, walk->feed.offset, ops, why);
+    walk_damaged(walk, header, walk->feed.offset,
+                 header->type == BLOCK_OPS ? header->entries : 0, "checksum wrong");
     return walk_skip(walk, header);
+}
+
+int walk_pass(struct walk *walk, const struct block_header *header)
+{
+    uint64_t bytes = (uint64_t)header->header_bytes + header->payload_bytes;
+    uint64_t size = walk->feed.source.size_bytes;
+    const uint8_t *data;
+    size_t length;
+    int err;
+
+    if (walk->feed.source.pread && size != TRACE_UNKNOWN_U64) {
+        if (walk->feed.offset > size || bytes > size - walk->feed.offset)
+            return walk_cut(walk, header);
+    } else {
+        err = feed_need(&walk->feed, (size_t)bytes, &data, &length);
+        if (err < 0)
+            return walk_error(walk, err);
+        if (length < bytes)
+            return walk_cut(walk, header);
+    }
+    err = walk_skip(walk, header);
+    return err < 0 ? err : 1;
 }
 
 int walk_skip(struct walk *walk, const struct block_header *header)

@@ -39,6 +39,8 @@ int walk_next(struct walk *walk, struct block_header *ret_header) TRACE_MUST_CHE
  */
 int walk_payload(struct walk *walk, const struct block_header *header,
                  const uint8_t **ret_payload) TRACE_MUST_CHECK;
+/* Past the block whose header was returned, unread: 1. 0: it is cut off, which is counted. */
+int walk_pass(struct walk *walk, const struct block_header *header) TRACE_MUST_CHECK;
 /* Past the block whose header was returned. */
 int walk_skip(struct walk *walk, const struct block_header *header) TRACE_MUST_CHECK;
 /* Counts a block whose contents make no sense, ops of which were not delivered. */
