@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "replay/compare_output.h"
@@ -226,12 +227,17 @@ static int plan_settle(struct journal *journal, bool resume, json_t *plan, struc
 static int journal_claim(struct journal *journal, const char *path, bool resume,
                          struct diag *diag)
 {
+    const struct timespec nap = {0, 20000000};
     struct stat stat;
+    unsigned int tries;
 
     journal->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (journal->fd < 0)
         return diag_errno(diag, -errno, "%s", path);
-    if (flock(journal->fd, LOCK_EX | LOCK_NB) < 0)
+    /* A run that was killed may have a child that is about to let go of the lock. */
+    for (tries = 0; flock(journal->fd, LOCK_EX | LOCK_NB) < 0 && tries < 50; tries++)
+        nanosleep(&nap, NULL);
+    if (tries == 50)
         return diag_set(diag, -EBUSY, "%s: another iotape compare is at work there", path);
     if (fstat(journal->fd, &stat) < 0)
         return diag_errno(diag, -errno, "%s", path);
