@@ -15,6 +15,7 @@ trap 'rm -rf "$top"' EXIT
 chmod 755 "$top"
 mkdir "$top/pg" && chown postgres "$top/pg"
 as="setpriv --reuid=postgres --regid=postgres --clear-groups"
+$as test -r "$IOTAPE_BUILD/libiotape-preload.so" || skip "the server's user cannot read the build folder"
 (cd "$top/pg" && $as "$bin/initdb" -D "$top/pg/d" -A trust >/dev/null 2>&1) || fail "initdb"
 cat >"$top/run.sh" <<END
 cd $top/pg
