@@ -137,13 +137,15 @@ static int workers_ready(struct run *run, const sigset_t *signals)
 
     while (atomic_load_explicit(&run->control->ready, memory_order_acquire) < wanted) {
         const struct timespec pause = {.tv_nsec = 200000};
+        int signal;
 
         if (atomic_load(&run->control->stop))
             return -ECANCELED;
         workers_check(run);
         nanosleep(&pause, NULL);
-        if (sigtimedwait(signals, NULL, &(struct timespec){0}) > 0) {
-            run->signal = SIGINT;
+        signal = sigtimedwait(signals, NULL, &(struct timespec){0});
+        if (signal > 0) {
+            run->signal = signal;
             atomic_store(&run->control->stop, 1);
         }
     }

@@ -5,14 +5,13 @@
 . "$IOTAPE_SRC/tests/testlib.sh"
 need jq gzip cmp
 
-available() { iotape replay --list-engines | sed -n "/^$1 /{n;p;}" | grep -q 'not here' && return 1; return 0; }
 runs 0 iotape convert -q --from synth 'rw=randrw,rwmix=50,bs=512-16k,size=2m,ops=3000,streams=3,seed=7' -o mixed.tape
 runs 0 iotape convert -q --from synth 'rw=read,bs=64k,size=2m' -o read.tape
 runs 0 iotape convert -q --from synth 'rw=write,bs=64k,size=2m' -o write.tape
 
 for engine in $(iotape replay --list-engines | awk '/^[a-z]/ {print $1}'); do
     case $engine in null | model) continue ;; esac
-    available $engine || continue
+    engine_available $engine || continue
     rm -rf root && mkdir root
     runs 0 iotape replay mixed.tape --engine $engine --depth 16 --root root --prepare --writes --verify --json -
     equal "$engine" "3000 0 0 true" "$(json out '"\(.ops_completed) \(.errors) \(.verify.errors) \(.verify.blocks > 10000)"')"

@@ -9,7 +9,6 @@ csv() { runs 0 iotape convert -q --from csv --columns "${3:-time:us,op,path,offs
 count() { json out "$1"; }
 invariants() { equal "$1" "true true" "$(count '"\(.ops_issued == .ops_completed + .errors) \(.ops == .ops_issued + .ops_skipped)"')"; }
 engines="sync io_uring libaio"
-available() { iotape replay --list-engines | sed -n "/^$1 /{n;p;}" | grep -q 'not here' && return 1; return 0; }
 
 mkdir root
 head -c 1048576 /dev/zero >root/f
@@ -24,7 +23,7 @@ equal "lag on an exact clock" "100000 0" "$(count '"\(.lag_ns.count) \(.lag_ns.m
 # Every engine ends, with the last operations reaped and counted, asap and timed.
 runs 0 iotape convert -q --from synth 'rw=randread,bs=4k,size=1m,ops=300,rate=10000,seed=1' -o short.tape
 for engine in $engines; do
-    available $engine || continue
+    engine_available $engine || continue
     for pace in asap recorded; do
         runs 0 timeout 60 iotape replay short.tape --engine $engine --depth 16 --pace $pace --map /synth=root/f --json -
         equal "$engine $pace" "300 300 0" "$(count '"\(.ops_issued) \(.ops_completed) \(.errors)"')"
@@ -54,7 +53,7 @@ equal "--max-gap" "2" "$(count .ops_issued)"
 
 # A failed or short I/O is counted and the run goes on; --on-error stop stops it.
 for engine in $engines; do
-    available $engine || continue
+    engine_available $engine || continue
     for fault in EIO ENOSPC EAGAIN EINTR ENODEV; do
         IOTAPE_FAULT="submit:7:$fault" runs 0 iotape replay short.tape --engine $engine --depth 4 --map /synth=root/f --json -
         invariants "$engine $fault"
@@ -71,7 +70,7 @@ for engine in $engines; do
 done
 
 # A stall makes operations late, with a cause, and shifts none after it has been made up for.
-available io_uring && {
+engine_available io_uring && {
     IOTAPE_FAULT="stall:50:30ms" runs 0 iotape replay short.tape --engine io_uring --map /synth=root/f --pace recorded --json -
     equal "late because of the stall" true "$(count '.late_ops > 100 and ([.late_by[]] | add) == .late_ops and .lag_ns.max > 25000000')"
 }
@@ -84,7 +83,7 @@ equal "unexpected results" 1 "$(count .unexpected_results)"
 
 # Ctrl-C and SIGTERM give the partial report, a result tape that is whole, and 128 + the signal.
 for engine in $engines; do
-    available $engine || continue
+    engine_available $engine || continue
     for signal in INT TERM; do
         rm -f partial.json partial.tape
         setsid sh -c 'trap - INT; exec iotape-replay drift.tape --engine '$engine' --map /synth=root/f --pace recorded --json partial.json --result partial.tape -q' &

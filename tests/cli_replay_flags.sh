@@ -28,14 +28,16 @@ traced sync pwrite64,pwritev2,fdatasync
 equal "sync: calls" "pwrite64 pwrite64 fdatasync pwritev2 " "$(order)"
 says 'pwritev2.*8192, RWF_DSYNC' st
 
-if iotape-replay --list-engines | grep libaio | grep -qv 'built without'; then
+if engine_available libaio; then
     traced libaio io_submit,fdatasync
     equal "libaio: calls" "io_submit io_submit fdatasync io_submit " "$(order)"
     equal "libaio: durable writes" 1 "$(grep -c RWF_DSYNC st)"
 fi
 
-traced posixaio pwrite64,fdatasync
-equal "posixaio: calls" "pwrite64 pwrite64 fdatasync pwrite64 " "$(order)"
+if engine_available posixaio; then
+    traced posixaio pwrite64,fdatasync
+    equal "posixaio: calls" "pwrite64 pwrite64 fdatasync pwrite64 " "$(order)"
+fi
 
 # --drop-flags leaves the plain writes.
 runs 0 strace -f -o all -e trace=pwrite64,pwritev2,fdatasync iotape-replay b.tape --target disk \

@@ -23,3 +23,5 @@ json() { jq -r "$2" "$1" || fail "jq $2 on $1"; }
 # Real traces to try on, when the checkout has them beside it.
 # shellcheck disable=SC2034
 shared() { [ -d "$IOTAPE_SRC/../shared" ] && SHARED=$(cd "$IOTAPE_SRC/../shared" && pwd) || skip "no shared traces beside the checkout"; }
+# engine_available NAME: it can run in this build, on this kernel
+engine_available() { iotape-replay --list-engines | sed -n "/^$1 /{n;p;}" | grep -q 'not here' && return 1; return 0; }
