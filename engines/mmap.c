@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "engines/blocking.h"
+#include "engines/done.h"
 #include "engines/engine.h"
 #include "engines/thread_limit.h"
 #include "traces/diag.h"
@@ -81,9 +82,7 @@ struct mmap_state {
     unsigned int window_shift;
     struct window *windows;
     struct size *sizes; /* one a target, when targets are fixed */
-    unsigned int head;
-    unsigned int count;
-    struct engine_op *done[]; /* a ring of depth */
+    struct done done; /* last: it ends in its ring */
 };
 
 /* ---- SIGBUS ----------------------------------------------------------------------------- */
@@ -364,12 +363,13 @@ static void mmap_close(void *opaque)
 static int mmap_open(const void *opaque_conf, const struct engine_env *env, void **ret_state)
 {
     const struct mmap_conf *conf = opaque_conf;
-    struct mmap_state *state = calloc(1, sizeof(*state) + env->depth * sizeof(state->done[0]));
+    struct mmap_state *state = calloc(1, done_state_bytes(sizeof(*state), env->depth));
 
     if (!state)
         return diag_errno(env->diag, -ENOMEM, "engine mmap");
     state->conf = conf;
     state->env = env;
+    state->done.depth = env->depth;
     while (((uint64_t)1 << state->window_shift) < conf->window_bytes)
         state->window_shift++;
     state->windows = calloc(conf->windows, sizeof(state->windows[0]));
@@ -397,7 +397,7 @@ static int mmap_submit(void *opaque, struct engine_op **ops, unsigned int count)
         case TRACE_TRUNCATE: size_forget(state, op); /* fall through */
         default: op->result = blocking_run(op, state->env); break;
         }
-        state->done[(state->head + state->count++) % state->env->depth] = op;
+        done_put(&state->done, op);
     }
     return (int)count;
 }
@@ -406,14 +406,8 @@ static int mmap_reap(void *opaque, struct engine_op **done, unsigned int min, un
                      uint64_t timeout_ns)
 {
     struct mmap_state *state = opaque;
-    unsigned int count = state->count < max ? state->count : max;
 
-    for (unsigned int i = 0; i < count; i++) {
-        done[i] = state->done[state->head];
-        state->head = (state->head + 1) % state->env->depth;
-    }
-    state->count -= count;
-    return (int)count;
+    return done_take(&state->done, done, max);
 }
 
 static void mmap_capacity(const void *conf, uint32_t depth,

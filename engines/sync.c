@@ -7,24 +7,24 @@
 #include <stdlib.h>
 
 #include "engines/blocking.h"
+#include "engines/done.h"
 #include "engines/engine.h"
 #include "engines/thread_limit.h"
 #include "traces/diag.h"
 
 struct sync_state {
     const struct engine_env *env;
-    unsigned int head;
-    unsigned int count;
-    struct engine_op *done[]; /* a ring of depth */
+    struct done done; /* last: it ends in its ring */
 };
 
 static int sync_open(const void *conf, const struct engine_env *env, void **ret_state)
 {
-    struct sync_state *state = calloc(1, sizeof(*state) + env->depth * sizeof(state->done[0]));
+    struct sync_state *state = calloc(1, done_state_bytes(sizeof(*state), env->depth));
 
     if (!state)
         return diag_errno(env->diag, -ENOMEM, "engine sync");
     state->env = env;
+    state->done.depth = env->depth;
     *ret_state = state;
     return 0;
 }
@@ -35,7 +35,7 @@ static int sync_submit(void *opaque, struct engine_op **ops, unsigned int count)
 
     for (unsigned int i = 0; i < count; i++) {
         ops[i]->result = blocking_run(ops[i], state->env);
-        state->done[(state->head + state->count++) % state->env->depth] = ops[i];
+        done_put(&state->done, ops[i]);
     }
     return (int)count;
 }
@@ -44,14 +44,8 @@ static int sync_reap(void *opaque, struct engine_op **done, unsigned int min, un
                      uint64_t timeout_ns)
 {
     struct sync_state *state = opaque;
-    unsigned int count = state->count < max ? state->count : max;
 
-    for (unsigned int i = 0; i < count; i++) {
-        done[i] = state->done[state->head];
-        state->head = (state->head + 1) % state->env->depth;
-    }
-    state->count -= count;
-    return (int)count;
+    return done_take(&state->done, done, max);
 }
 
 static void sync_capacity(const void *conf, uint32_t depth,

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "engines/blocking.h"
+#include "engines/done.h"
 #include "engines/engine.h"
 #include "traces/diag.h"
 
@@ -39,20 +40,19 @@ struct vsync_state {
     const struct vsync_conf *conf;
     const struct engine_env *env;
     uint64_t counters[COUNT_COUNT];
-    unsigned int head;
-    unsigned int count;
     struct iovec iovs[MAX_JOINED];
-    struct engine_op *done[]; /* a ring of depth */
+    struct done done; /* last: it ends in its ring */
 };
 
 static int vsync_open(const void *conf, const struct engine_env *env, void **ret_state)
 {
-    struct vsync_state *state = calloc(1, sizeof(*state) + env->depth * sizeof(state->done[0]));
+    struct vsync_state *state = calloc(1, done_state_bytes(sizeof(*state), env->depth));
 
     if (!state)
         return diag_errno(env->diag, -ENOMEM, "engine vsync");
     state->conf = conf;
     state->env = env;
+    state->done.depth = env->depth;
     *ret_state = state;
     return 0;
 }
@@ -108,7 +108,7 @@ static void finish(struct vsync_state *state, struct engine_op *op, int64_t resu
     op->result = result;
     op->issued_ns = issued_ns;
     op->completed_ns = completed_ns;
-    state->done[(state->head + state->count++) % state->env->depth] = op;
+    done_put(&state->done, op);
 }
 
 /*
@@ -161,14 +161,8 @@ static int vsync_reap(void *opaque, struct engine_op **done, unsigned int min, u
                       uint64_t timeout_ns)
 {
     struct vsync_state *state = opaque;
-    unsigned int count = state->count < max ? state->count : max;
 
-    for (unsigned int i = 0; i < count; i++) {
-        done[i] = state->done[state->head];
-        state->head = (state->head + 1) % state->env->depth;
-    }
-    state->count -= count;
-    return (int)count;
+    return done_take(&state->done, done, max);
 }
 
 static const char *vsync_counter(void *opaque, unsigned int index, uint64_t *ret_value)
