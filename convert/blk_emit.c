@@ -23,25 +23,32 @@ struct blk_emit {
     uint32_t pids[PIDS_SIZE]; /* pid + 1 in its place by hash */
 };
 
-int blk_emit_new(struct blk_emit **ret_emit, struct export *export, bool with_issue,
-                 blk_emit_fn fn, void *context)
+int blk_emit_begin(struct export *export, bool with_issue, blk_emit_fn fn, size_t context_bytes,
+                   void **ret_state)
 {
     struct blk_emit *emit = calloc(1, sizeof(*emit));
+    void *context = calloc(1, context_bytes);
 
-    if (emit == NULL)
+    if (emit == NULL || context == NULL) {
+        free(emit);
+        free(context);
         return -ENOMEM;
+    }
     emit->export = export;
     emit->emit = fn;
     emit->context = context;
     emit->with_issue = with_issue;
-    *ret_emit = emit;
+    *ret_state = emit;
     return 0;
 }
 
-void blk_emit_free(struct blk_emit *emit)
+void blk_emit_release(void *state)
 {
+    struct blk_emit *emit = state;
+
     if (emit == NULL)
         return;
+    free(emit->context);
     free(emit->heap);
     free(emit->devices);
     free(emit);
@@ -174,7 +181,8 @@ static int send(struct blk_emit *emit, const struct blk_event *event, uint32_t s
     emit->pids[slot] = event->pid + 1;
     if (who != NULL && who->comm != NULL)
         memcpy(comm, who->comm, strnlen(who->comm, sizeof(comm)));
-    return emit->emit(emit->context, event, comm, first && event->act != BLK_ACT_COMPLETE);
+    return emit->emit(emit->context, emit->export, event, comm,
+                      first && event->act != BLK_ACT_COMPLETE);
 }
 
 static int send_due(struct blk_emit *emit, uint64_t until_ns)
@@ -283,9 +291,12 @@ static int emit_one(struct blk_emit *emit, const struct trace_op *op)
     return err;
 }
 
-int blk_emit_ops(struct blk_emit *emit, const struct trace_op *ops, size_t count)
+int blk_emit_ops(void *state, struct export *export, const struct trace_op *ops, size_t count)
 {
+    struct blk_emit *emit = state;
     int err = 0;
+
+    (void)export;
 
     for (size_t i = 0; i < count && err == 0; i++) {
         if (!count_kind(emit, &ops[i]))
@@ -296,7 +307,8 @@ int blk_emit_ops(struct blk_emit *emit, const struct trace_op *ops, size_t count
     return err;
 }
 
-int blk_emit_end(struct blk_emit *emit)
+int blk_emit_end(void *state, struct export *export)
 {
-    return send_due(emit, UINT64_MAX);
+    (void)export;
+    return send_due(state, UINT64_MAX);
 }

@@ -20,15 +20,16 @@ struct blk_emit;
 
 /* Each event, in time order; comm is NUL-padded to BLK_COMM_MAX, device says which file.
  * first_of_pid: no event of this pid went before. 0 or -errno, handed up. */
-typedef int (*blk_emit_fn)(void *context, const struct blk_event *event, const char *comm,
-                           bool first_of_pid);
+typedef int (*blk_emit_fn)(void *context, struct export *export, const struct blk_event *event,
+                           const char *comm, bool first_of_pid);
 
-int blk_emit_new(struct blk_emit **ret_emit, struct export *export, bool with_issue,
-                 blk_emit_fn emit, void *context) TRACE_MUST_CHECK;
-void blk_emit_free(struct blk_emit *emit); /* NULL is fine */
-/* What block events cannot hold is counted in the export. 0 or -errno. */
-int blk_emit_ops(struct blk_emit *emit, const struct trace_op *ops,
-                 size_t count) TRACE_MUST_CHECK;
-int blk_emit_end(struct blk_emit *emit) TRACE_MUST_CHECK;
+/* *ret_state is a struct blk_emit, of which context_bytes zeroed bytes are emit's context. */
+int blk_emit_begin(struct export *export, bool with_issue, blk_emit_fn emit,
+                   size_t context_bytes, void **ret_state) TRACE_MUST_CHECK;
+/* An exporter's other three callbacks. What block events cannot hold is counted in the export.
+ */
+int blk_emit_ops(void *state, struct export *export, const struct trace_op *ops, size_t count);
+int blk_emit_end(void *state, struct export *export);
+void blk_emit_release(void *state); /* NULL is fine */
 
 #endif

@@ -11,8 +11,6 @@ struct conf {
 };
 
 struct state {
-    struct export *export;
-    struct blk_emit *emit;
     uint32_t sequence;
 };
 
@@ -37,8 +35,8 @@ static void letters_of(const struct blk_event *event, char *letters)
     *letters = '\0';
 }
 
-static int write_event(void *context, const struct blk_event *event, const char *comm,
-                       bool first_of_pid)
+static int write_event(void *context, struct export *export, const struct blk_event *event,
+                       const char *comm, bool first_of_pid)
 {
     struct state *state = context;
     bool complete = event->act == BLK_ACT_COMPLETE;
@@ -52,7 +50,7 @@ static int write_event(void *context, const struct blk_event *event, const char 
         if ((unsigned char)*at < ' ')
             *at = '?';
     letters_of(event, letters);
-    err = export_printf(state->export, "%3u,%-3u %2u %8u %5llu.%09llu %5u %2s %3s ",
+    err = export_printf(export, "%3u,%-3u %2u %8u %5llu.%09llu %5u %2s %3s ",
                         event->device >> 20, event->device & 0xfffff, 0u, ++state->sequence,
                         (unsigned long long)(time_ns / 1000000000),
                         (unsigned long long)(time_ns % 1000000000), event->pid,
@@ -61,47 +59,20 @@ static int write_event(void *context, const struct blk_event *event, const char 
                                                       : "Q",
                         letters);
     if (err == 0 && event->bytes > 0)
-        err = export_printf(state->export, "%llu + %llu ", (unsigned long long)event->sector,
+        err = export_printf(export, "%llu + %llu ", (unsigned long long)event->sector,
                             (unsigned long long)(event->bytes >> 9));
     else if (err == 0 && complete)
-        err = export_printf(state->export, "%llu ", (unsigned long long)event->sector);
+        err = export_printf(export, "%llu ", (unsigned long long)event->sector);
     if (err == 0)
-        err = complete ? export_printf(state->export, "[%u]\n", event->error)
-                       : export_printf(state->export, "[%s]\n", name);
+        err = complete ? export_printf(export, "[%u]\n", event->error)
+                       : export_printf(export, "[%s]\n", name);
     return err;
 }
 
 static int begin(struct export *export, const void *conf, void **ret_state)
 {
-    const struct conf *options = conf;
-    struct state *state = calloc(1, sizeof(*state));
-
-    if (state == NULL)
-        return -ENOMEM;
-    *ret_state = state;
-    state->export = export;
-    return blk_emit_new(&state->emit, export, options->issue, write_event, state);
-}
-
-static int ops(void *state, struct export *export, const struct trace_op *list, size_t count)
-{
-    (void)export;
-    return blk_emit_ops(((struct state *)state)->emit, list, count);
-}
-
-static int end(void *state, struct export *export)
-{
-    (void)export;
-    return blk_emit_end(((struct state *)state)->emit);
-}
-
-static void release(void *context)
-{
-    struct state *state = context;
-
-    if (state != NULL)
-        blk_emit_free(state->emit);
-    free(state);
+    return blk_emit_begin(export, ((const struct conf *)conf)->issue, write_event,
+                          sizeof(struct state), ret_state);
 }
 
 static const struct opt options_table[] = {
@@ -118,9 +89,9 @@ const struct exporter exporter_blkparse = {
             "summaries. Lengths are whole sectors there.",
     .suffixes = ".blkparse",
     .begin = begin,
-    .ops = ops,
-    .end = end,
-    .release = release,
+    .ops = blk_emit_ops,
+    .end = blk_emit_end,
+    .release = blk_emit_release,
     .opts = options_table,
     .conf_size = sizeof(struct conf),
 };

@@ -6,35 +6,16 @@
 
 #include "convert/blk_emit.h"
 #include "convert/blktrace_format.h"
+#include "traces/bytes.h"
 
 struct conf {
     bool issue;
 };
 
 struct state {
-    struct export *export;
-    struct blk_emit *emit;
     uint32_t sequence;
     bool began;
 };
-
-static void store_le16(uint8_t *at, uint16_t value)
-{
-    at[0] = (uint8_t)value;
-    at[1] = (uint8_t)(value >> 8);
-}
-
-static void store_le32(uint8_t *at, uint32_t value)
-{
-    store_le16(at, (uint16_t)value);
-    store_le16(at + 2, (uint16_t)(value >> 16));
-}
-
-static void store_le64(uint8_t *at, uint64_t value)
-{
-    store_le32(at, (uint32_t)value);
-    store_le32(at + 4, (uint32_t)(value >> 32));
-}
 
 static void header(uint8_t *at, const struct blk_event *event, uint32_t sequence,
                    uint32_t action, uint16_t pdu_bytes)
@@ -56,9 +37,9 @@ static void header(uint8_t *at, const struct blk_event *event, uint32_t sequence
 }
 
 /* The wall clock at the first event, in front of everything. */
-static int write_wall(struct state *state, const struct blk_event *event)
+static int write_wall(struct export *export, const struct blk_event *event)
 {
-    const char *wall = export_meta(state->export, TRACE_META_START_WALL);
+    const char *wall = export_meta(export, TRACE_META_START_WALL);
     uint8_t bytes[BLKTRACE_V7_HEADER + 8];
     struct blk_event at = *event;
     long long wall_ns = wall ? strtoll(wall, NULL, 10) : 0;
@@ -70,11 +51,11 @@ static int write_wall(struct state *state, const struct blk_event *event)
     header(bytes, &at, 0, BLK_TN_TIMESTAMP, 8);
     store_le32(bytes + BLKTRACE_V7_HEADER, (uint32_t)(wall_ns / 1000000000));
     store_le32(bytes + BLKTRACE_V7_HEADER + 4, (uint32_t)(wall_ns % 1000000000));
-    return export_write(state->export, bytes, sizeof(bytes));
+    return export_write(export, bytes, sizeof(bytes));
 }
 
-static int write_event(void *context, const struct blk_event *event, const char *comm,
-                       bool first_of_pid)
+static int write_event(void *context, struct export *export, const struct blk_event *event,
+                       const char *comm, bool first_of_pid)
 {
     struct state *state = context;
     uint32_t category = event->category;
@@ -83,12 +64,12 @@ static int write_event(void *context, const struct blk_event *event, const char 
 
     if (!state->began) {
         state->began = true;
-        err = write_wall(state, event);
+        err = write_wall(export, event);
     }
     if (err == 0 && first_of_pid && comm[0] != '\0') {
         header(bytes, event, 0, BLK_TN_PROCESS, BLK_COMM_MAX);
         memcpy(bytes + BLKTRACE_V7_HEADER, comm, BLK_COMM_MAX);
-        err = export_write(state->export, bytes, sizeof(bytes));
+        err = export_write(export, bytes, sizeof(bytes));
     }
     if (err < 0)
         return err;
@@ -96,40 +77,13 @@ static int write_event(void *context, const struct blk_event *event, const char 
                 : event->act == BLK_ACT_ISSUE ? BLK_TC_ISSUE
                                               : BLK_TC_COMPLETE;
     header(bytes, event, ++state->sequence, category << BLK_TC_SHIFT | event->act, 0);
-    return export_write(state->export, bytes, BLKTRACE_V7_HEADER);
+    return export_write(export, bytes, BLKTRACE_V7_HEADER);
 }
 
 static int begin(struct export *export, const void *conf, void **ret_state)
 {
-    const struct conf *options = conf;
-    struct state *state = calloc(1, sizeof(*state));
-
-    if (state == NULL)
-        return -ENOMEM;
-    *ret_state = state;
-    state->export = export;
-    return blk_emit_new(&state->emit, export, options->issue, write_event, state);
-}
-
-static int ops(void *state, struct export *export, const struct trace_op *list, size_t count)
-{
-    (void)export;
-    return blk_emit_ops(((struct state *)state)->emit, list, count);
-}
-
-static int end(void *state, struct export *export)
-{
-    (void)export;
-    return blk_emit_end(((struct state *)state)->emit);
-}
-
-static void release(void *context)
-{
-    struct state *state = context;
-
-    if (state != NULL)
-        blk_emit_free(state->emit);
-    free(state);
+    return blk_emit_begin(export, ((const struct conf *)conf)->issue, write_event,
+                          sizeof(struct state), ret_state);
 }
 
 static const struct opt options_table[] = {
@@ -154,9 +108,9 @@ const struct exporter exporter_blktrace = {
             "and btrecord.",
     .suffixes = ".blktrace.0",
     .begin = begin,
-    .ops = ops,
-    .end = end,
-    .release = release,
+    .ops = blk_emit_ops,
+    .end = blk_emit_end,
+    .release = blk_emit_release,
     .opts = options_table,
     .conf_size = sizeof(struct conf),
 };

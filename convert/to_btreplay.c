@@ -8,6 +8,7 @@
 
 #include "convert/btreplay_format.h"
 #include "convert/exporter.h"
+#include "traces/bytes.h"
 
 struct conf {
     uint64_t window_ns, packets;
@@ -27,12 +28,6 @@ struct state {
 
 /* btreplay takes a time of 0 as none. */
 #define BASE_NS 1000000000ull
-
-static void store_le64(uint8_t *at, uint64_t value)
-{
-    for (int i = 0; i < 8; i++)
-        at[i] = (uint8_t)(value >> (8 * i));
-}
 
 static int begin(struct export *export, const void *conf, void **ret_state)
 {
