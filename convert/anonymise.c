@@ -9,18 +9,10 @@
 #include <sys/random.h>
 
 #include "convert/import.h"
+#include "traces/bytes.h"
 
 #define EXTENSION_MAX 8u
 #define HASH_TEXT     17u
-
-static uint64_t load64(const uint8_t *bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned int i = 0; i < 8; i++)
-        value |= (uint64_t)bytes[i] << 8 * i;
-    return value;
-}
 
 static uint64_t rotate(uint64_t value, unsigned int bits)
 {
@@ -46,14 +38,14 @@ static void sip_rounds(uint64_t v[4], unsigned int rounds)
 uint64_t anonymise_hash(const uint8_t key[16], const void *bytes, size_t length)
 {
     const uint8_t *at = bytes;
-    uint64_t k0 = load64(key), k1 = load64(key + 8), last;
+    uint64_t k0 = load_le64(key), k1 = load_le64(key + 8), last;
     uint64_t v[4] = {k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du,
                      k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u};
     uint8_t tail[8] = {0};
     size_t left = length;
 
     for (; left >= 8; left -= 8, at += 8) {
-        uint64_t word = load64(at);
+        uint64_t word = load_le64(at);
 
         v[3] ^= word;
         sip_rounds(v, 2);
@@ -62,7 +54,7 @@ uint64_t anonymise_hash(const uint8_t key[16], const void *bytes, size_t length)
     if (left)
         memcpy(tail, at, left);
     tail[7] = (uint8_t)length;
-    last = load64(tail);
+    last = load_le64(tail);
     v[3] ^= last;
     sip_rounds(v, 2);
     v[0] ^= last;

@@ -118,6 +118,21 @@ int field_hex(const struct field *field, uint64_t *ret_value)
     return 0;
 }
 
+int field_device(const struct field *field, uint32_t *ret_major, uint32_t *ret_minor)
+{
+    struct field parts[2];
+    uint64_t major, minor;
+
+    if (fields_split(field->at, field->length, ',', parts, 2) != 2 ||
+        field_u64(&parts[0], &major) < 0 || field_u64(&parts[1], &minor) < 0)
+        return -EINVAL;
+    if (major > 0xfff || minor > 0xfffff)
+        return -ERANGE;
+    *ret_major = (uint32_t)major;
+    *ret_minor = (uint32_t)minor;
+    return 0;
+}
+
 int field_scaled(const struct field *field, uint64_t num, uint64_t den, int64_t *ret_value)
 {
     const char *at = field->at, *end = at + field->length, *point;

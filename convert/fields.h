@@ -31,6 +31,8 @@ bool field_is_word(const struct field *field, const char *text); /* whatever the
  * such a number) or -ERANGE (does not fit). */
 int field_u64(const struct field *field, uint64_t *ret_value);
 int field_hex(const struct field *field, uint64_t *ret_value); /* 0x in front is allowed */
+/* "8,0": major below 2^12, minor below 2^20, as the kernel's dev_t. */
+int field_device(const struct field *field, uint32_t *ret_major, uint32_t *ret_minor);
 /*
  * A decimal number with an optional fraction and sign, times num/den, to the nearest integer:
  * num = 1000000000, den = 1 turns seconds into ns. Up to 18 digits of fraction are used.

@@ -188,20 +188,6 @@ struct ftrace_body {
     int64_t error;
 };
 
-static bool parse_device(const struct field *field, struct ftrace_body *body)
-{
-    struct field parts[2];
-    uint64_t major, minor;
-
-    if (fields_split(field->at, field->length, ',', parts, 2) != 2 ||
-        field_u64(&parts[0], &major) < 0 || field_u64(&parts[1], &minor) < 0 || major > 0xfff ||
-        minor > 0xfffff)
-        return false;
-    body->major = (uint32_t)major;
-    body->minor = (uint32_t)minor;
-    return true;
-}
-
 /* "MAJ,MIN RWBS [BYTES] [(CMD)] SECTOR + NSECT [PRIO] [ERROR or COMM]" */
 static const char *parse_body(const struct ftrace_line *line, struct ftrace_body *body)
 {
@@ -215,7 +201,7 @@ static const char *parse_body(const struct ftrace_line *line, struct ftrace_body
         ;
     if (plus + 1 >= count)
         return "expected DEVICE RWBS ... SECTOR + SECTORS";
-    if (!parse_device(&fields[0], body))
+    if (field_device(&fields[0], &body->major, &body->minor) < 0)
         return "expected a device such as 8,0";
     if (field_u64(&fields[plus - 1], &body->sector) < 0 ||
         field_u64(&fields[plus + 1], &body->sectors) < 0 || body->sectors > UINT32_MAX)

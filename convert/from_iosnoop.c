@@ -41,21 +41,6 @@ static int iosnoop_sniff(const uint8_t *bytes, size_t length, bool at_end)
     return IMPORT_NO;
 }
 
-/* "202,1" */
-static int parse_device(const struct field *field, uint32_t *ret_major, uint32_t *ret_minor)
-{
-    struct field parts[2];
-    uint64_t major, minor;
-
-    if (fields_split(field->at, field->length, ',', parts, 2) != 2 ||
-        field_u64(&parts[0], &major) < 0 || field_u64(&parts[1], &minor) < 0 || major > 0xfff ||
-        minor > 0xfffff)
-        return -EINVAL;
-    *ret_major = (uint32_t)major;
-    *ret_minor = (uint32_t)minor;
-    return 0;
-}
-
 struct iosnoop_row {
     struct trace_op op;
     struct field comm;
@@ -78,7 +63,7 @@ static const struct field *parse_row(const struct field *fields, size_t count,
         return &fields[0];
     if (field_u64(&tail[0], &row->pid) < 0 || row->pid > UINT32_MAX)
         return &tail[0];
-    if (parse_device(&tail[2], &row->major, &row->minor) < 0)
+    if (field_device(&tail[2], &row->major, &row->minor) < 0)
         return &tail[2];
     if (field_u64(&tail[3], &block) < 0)
         return &tail[3];

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "convert/importer.h"
+#include "traces/bytes.h"
 
 #define ORACLE_BYTES 24
 
@@ -34,15 +35,6 @@ static const struct opt oracle_opts[] = {
     {0},
 };
 
-static uint64_t load_le(const uint8_t *at, unsigned int bytes)
-{
-    uint64_t value = 0;
-
-    while (bytes-- > 0)
-        value = value << 8 | at[bytes];
-    return value;
-}
-
 static int oracle_sniff(const uint8_t *bytes, size_t length, bool at_end)
 {
     return IMPORT_NO;
@@ -62,9 +54,9 @@ static int oracle_input(struct input *input, struct import *import, uint64_t uni
         if (got < ORACLE_BYTES)
             return import_bad(import, input, 0, "%d bytes are left, a record has %d", (int)got,
                               ORACLE_BYTES);
-        object = load_le(bytes + 4, 8);
-        op.issue_ns = (int64_t)load_le(bytes, 4) * 1000000000;
-        op.length = load_le(bytes + 12, 4);
+        object = load_le64(bytes + 4);
+        op.issue_ns = (int64_t)load_le32(bytes) * 1000000000;
+        op.length = load_le32(bytes + 12);
         op.file = file;
         op.api = TRACE_API_BLOCK;
         if (__builtin_mul_overflow(object, unit, &op.offset))

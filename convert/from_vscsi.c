@@ -6,26 +6,12 @@
 #include <string.h>
 
 #include "convert/importer.h"
+#include "traces/bytes.h"
 
 #define VSCSI_V1_BYTES 32
 #define VSCSI_V2_BYTES 40
 #define VSCSI_BLOCK    512
 #define VSCSI_SNIFF    64 /* records */
-
-static uint16_t load16(const uint8_t *at)
-{
-    return (uint16_t)(at[0] | at[1] << 8);
-}
-
-static uint32_t load32(const uint8_t *at)
-{
-    return (uint32_t)load16(at) | (uint32_t)load16(at + 2) << 16;
-}
-
-static uint64_t load64(const uint8_t *at)
-{
-    return (uint64_t)load32(at) | (uint64_t)load32(at + 4) << 32;
-}
 
 struct vscsi {
     uint32_t length;
@@ -37,18 +23,18 @@ static void vscsi_load(const uint8_t *at, unsigned int version, struct vscsi *re
 {
     memset(record, 0, sizeof(*record));
     if (version == 1) {
-        record->length = load32(at + 4);
-        record->command = load16(at + 12);
-        record->version = load16(at + 14);
-        record->block = load64(at + 16);
-        record->us = load64(at + 24);
+        record->length = load_le32(at + 4);
+        record->command = load_le16(at + 12);
+        record->version = load_le16(at + 14);
+        record->block = load_le64(at + 16);
+        record->us = load_le64(at + 24);
     } else {
-        record->command = load16(at);
-        record->version = load16(at + 2);
-        record->length = load32(at + 8);
-        record->block = load64(at + 16);
-        record->us = load64(at + 24);
-        record->latency_us = load64(at + 32);
+        record->command = load_le16(at);
+        record->version = load_le16(at + 2);
+        record->length = load_le32(at + 8);
+        record->block = load_le64(at + 16);
+        record->us = load_le64(at + 24);
+        record->latency_us = load_le64(at + 32);
     }
 }
 
