@@ -40,7 +40,7 @@ int rwbs_parse(const char *text, size_t length, uint64_t bytes, unsigned int *re
     bool known = false;
     uint32_t flags = 0;
 
-    if (!length || length >= RWBS_TEXT)
+    if (!length || length >= RWBS_MAX)
         return -EINVAL;
     for (size_t i = 0; i < length; i++) {
         char letter = text[i];
@@ -71,26 +71,4 @@ int rwbs_parse(const char *text, size_t length, uint64_t bytes, unsigned int *re
     *ret_kind = kind;
     *ret_flags = flags;
     return 0;
-}
-
-const char *rwbs_text(unsigned int kind, uint32_t flags, char *buf)
-{
-    size_t at = 0;
-
-    if ((flags & TRACE_F_PREFLUSH) || kind == TRACE_FLUSH)
-        buf[at++] = 'F';
-    buf[at++] = kind == TRACE_READ      ? 'R'
-                : kind == TRACE_DISCARD ? 'D'
-                : kind == TRACE_FLUSH   ? 'N'
-                                        : 'W';
-    if (flags & TRACE_F_FUA)
-        buf[at++] = 'F';
-    if (flags & TRACE_F_READAHEAD)
-        buf[at++] = 'A';
-    if (flags & TRACE_F_SYNC)
-        buf[at++] = 'S';
-    if (flags & TRACE_F_META)
-        buf[at++] = 'M';
-    buf[at] = '\0';
-    return buf;
 }

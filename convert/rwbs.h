@@ -16,8 +16,6 @@
  */
 int rwbs_parse(const char *text, size_t length, uint64_t bytes, unsigned int *ret_kind,
                uint32_t *ret_flags);
-/* The letters for an op, NUL-terminated; buf holds RWBS_TEXT. */
-#define RWBS_TEXT 12
-const char *rwbs_text(unsigned int kind, uint32_t flags, char *buf);
+#define RWBS_MAX 12 /* letters; longer is no RWBS */
 
 #endif

@@ -43,8 +43,6 @@ struct feed {
     pthread_t thread;
     bool started;
     atomic_int stop;
-    _Atomic int64_t reached_ns;
-    _Atomic uint64_t decoded;
     int error;
     struct diag diag;
 };
@@ -338,8 +336,6 @@ static int decode_block(struct feed *feed, const struct trace_op *ops, size_t co
         err = put(feed, &ops[i], &p);
     }
     publish_all(feed);
-    atomic_store_explicit(&feed->reached_ns, p.due_ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&feed->decoded, count, memory_order_relaxed);
     return err;
 }
 
@@ -406,12 +402,6 @@ int feed_stop(struct feed *feed, struct diag *diag)
         return diag_set(diag, feed->error, "%s",
                         feed->diag.error ? feed->diag.text : strerror(-feed->error));
     return 0;
-}
-
-void feed_progress(const struct feed *feed, int64_t *ret_due_ns, uint64_t *ret_ops)
-{
-    *ret_due_ns = atomic_load_explicit(&feed->reached_ns, memory_order_relaxed);
-    *ret_ops = atomic_load_explicit(&feed->decoded, memory_order_relaxed);
 }
 
 bool ring_claim(struct feed_ring *ring, struct prepared *ret_op, struct order_tag *ret_tag)

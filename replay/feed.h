@@ -57,9 +57,6 @@ struct feed_ring *feed_ring(struct feed *feed, uint32_t worker);
 int feed_start(struct feed *feed) TRACE_MUST_CHECK;
 /* Ends the decoder thread, early if need be. 0, or what reading the tape failed with. */
 int feed_stop(struct feed *feed, struct diag *diag);
-/* The recorded time the decoder has reached, ns from the run's time 0; and operations decoded.
- * Any thread, any time. */
-void feed_progress(const struct feed *feed, int64_t *ret_due_ns, uint64_t *ret_ops);
 void feed_free(struct feed *feed); /* NULL is fine; feed_stop came first */
 
 /* How many operations can be taken now. *cached_tail is the consumer's copy of tail. */

@@ -336,16 +336,6 @@ int opts_parse_text(const struct opt *table, void *conf, const char *text, bool 
     return err;
 }
 
-int opts_set(const struct opt *table, void *conf, const char *name, const char *text,
-             struct diag *diag)
-{
-    const struct opt *opt = find(table, name, strlen(name));
-
-    if (!opt)
-        return diag_set(diag, -EINVAL, "unknown option '%s'", name);
-    return set_value(opt, conf, text, diag);
-}
-
 #define HELP_COLUMN 28
 #define HELP_WIDTH  92
 

@@ -72,9 +72,6 @@ int opts_parse(const struct opt *table, void *conf, int argc, char **argv, bool 
  * values point into and the caller frees (with free) after the conf's last use. */
 int opts_parse_text(const struct opt *table, void *conf, const char *text, bool *given,
                     char **ret_storage, struct diag *diag);
-/* One option from text, as opts_parse would. */
-int opts_set(const struct opt *table, void *conf, const char *name, const char *text,
-             struct diag *diag);
 /* The table as aligned help lines, each name, argument, help and default. */
 void opts_help(const struct opt *table, FILE *out);
 /* Name and text of each option's present value, for the recorded configuration. */
