@@ -104,6 +104,7 @@ static void add_times(json_t *root, const struct run_report *report, const struc
     set(root, "duration_ns", number(report->duration_ns));
     set(root, "duration_with_flush_ns", number(report->duration_with_flush_ns));
     set(root, "wall_ns", number(report->wall_ns));
+    set(root, "start_ns", number(report->start_ns));
     set(root, "recorded_duration_ns", number(plan_duration_ns(report->plan, conf)));
     set(root, "iops", json_real(seconds > 0 ? (double)stats->issued / seconds : 0));
     set(root, "bytes", number(bytes));

@@ -45,6 +45,7 @@ struct run_report {
     uint64_t not_reached;
     uint64_t duration_ns;            /* first issue to last completion */
     uint64_t duration_with_flush_ns; /* and the fsync of every written file */
+    uint64_t start_ns;               /* the run's clock at time 0: CLOCK_MONOTONIC when real */
     uint64_t wall_ns;                /* from the start to the end of the last worker */
     uint64_t cpu_user_ns, cpu_sys_ns, ctx_switches;          /* of all our threads */
     uint64_t worker_user_ns, worker_sys_ns;                  /* of those that issue */

@@ -485,6 +485,7 @@ static void fill_times(struct run *run, struct run_report *report)
         report->duration_ns = sum->last_completion_ns - sum->first_issue_ns;
     report->duration_with_flush_ns =
         report->duration_ns + (run->plan->any_writes ? run->flush_ns : 0);
+    report->start_ns = run->control->start_ns;
     report->wall_ns = run->wall_ns;
     if (report->duration_ns != 0)
         report->depth_mean = (double)sum->depth_ns / (double)report->duration_ns;
