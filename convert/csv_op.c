@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "convert/csv_op.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -11,14 +12,35 @@ static bool is_absent(const struct field *field)
     return field->length == 0 || (field->length == 1 && *field->at == '-');
 }
 
+/* Eight decimal digits at once: pairs, then fours, then all of them are made one number by
+ * multiplying what lies beside each other in a word. False when a byte is no digit. */
+static bool eight_digits(const char *at, uint64_t *value)
+{
+    uint64_t word;
+
+    memcpy(&word, at, sizeof(word));
+    word = le64toh(word);
+    if (((word & 0xf0f0f0f0f0f0f0f0) | ((word + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) >> 4) !=
+        0x3333333333333333)
+        return false;
+    word = (word & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
+    word = (word & 0x00ff00ff00ff00ff) * 6553601 >> 16;
+    *value = *value * 100000000 + ((word & 0x0000ffff0000ffff) * 42949672960001 >> 32);
+    return true;
+}
+
 /* Decimal digits alone, the most common field by far. */
 static bool plain_u64(const struct field *field, uint64_t *ret_value)
 {
     uint64_t value = 0;
+    size_t i = 0;
 
     if (field->length == 0 || field->length > 19)
         return false;
-    for (size_t i = 0; i < field->length; i++) {
+    for (; i + 8 <= field->length; i += 8)
+        if (!eight_digits(field->at + i, &value))
+            return false;
+    for (; i < field->length; i++) {
         unsigned int digit = (unsigned char)field->at[i] - '0';
 
         if (digit > 9)
@@ -45,7 +67,10 @@ static int parse_time(const struct from_csv *csv, const struct csv_column *colum
     int64_t scaled;
     uint64_t whole;
 
-    if (plain_u64(field, &whole)) {
+    if (plain_u64(field, &whole) && epoch == 0 && column->den == 1 &&
+        !__builtin_mul_overflow(whole, column->num, &whole)) {
+        ns = whole;
+    } else if (plain_u64(field, &whole)) {
         ns = ((__int128)whole - epoch) * (__int128)column->num / (__int128)column->den;
     } else {
         int err = field_scaled(field, column->num, column->den, &scaled);
@@ -72,7 +97,7 @@ static int parse_size(const struct csv_column *column, const struct field *field
         return -EINVAL;
     if (__builtin_mul_overflow(value, column->num, &bytes))
         return -ERANGE;
-    *ret_bytes = bytes / column->den;
+    *ret_bytes = column->den == 1 ? bytes : bytes / column->den; /* a division is slow */
     return 0;
 }
 
@@ -106,27 +131,35 @@ int csv_parse_op(const struct from_csv *csv, const struct field *field)
     return trace_op_from_name(field->at, field->length);
 }
 
-/* The op of a word, which is most often that of a row just before. */
-static int known_op(struct from_csv *csv, const struct field *field)
+static int parse_word(const struct from_csv *csv, int what, const struct field *field)
+{
+    return what == CSV_OP ? csv_parse_op(csv, field)
+                          : trace_api_from_name(field->at, field->length);
+}
+
+/* The op or api of a word, which is most often that of a row just before. */
+static int known_word(struct from_csv *csv, int what, const struct field *field)
 {
     struct csv_word *word;
-    int kind;
+    int number;
 
     if (!field->length || field->length > sizeof(word->text))
-        return csv_parse_op(csv, field);
+        return parse_word(csv, what, field);
     for (unsigned int i = 0; i < CSV_WORDS; i++) {
         word = &csv->words[i];
-        if (word->length == field->length && !memcmp(word->text, field->at, field->length))
-            return word->kind;
+        if (word->length == field->length && word->what == what &&
+            !memcmp(word->text, field->at, field->length))
+            return word->number;
     }
-    kind = csv_parse_op(csv, field);
-    if (kind < 0)
-        return kind;
+    number = parse_word(csv, what, field);
+    if (number < 0)
+        return number;
     word = &csv->words[csv->next_word++ % CSV_WORDS];
     memcpy(word->text, field->at, field->length);
     word->length = field->length;
-    word->kind = kind;
-    return kind;
+    word->what = what;
+    word->number = number;
+    return number;
 }
 
 static int parse_flags(const struct field *field, uint32_t *ret_flags)
@@ -186,14 +219,14 @@ static int take_word(struct from_csv *csv, int what, const struct field *field,
 
     switch (what) {
     case CSV_OP:
-        number = known_op(csv, field);
+        number = known_word(csv, CSV_OP, field);
         if (number < 0)
             return bad(csv, field,
                        "an op (read, write, R, W ...; csv:read=0,write=1 names others)");
         op->kind = (uint8_t)number;
         return 0;
     case CSV_API:
-        number = trace_api_from_name(field->at, field->length);
+        number = known_word(csv, CSV_API, field);
         if (number < 0)
             return bad(csv, field, "an api");
         op->api = (uint8_t)number;
@@ -297,8 +330,15 @@ static int row_file_size(struct from_csv *csv, const struct trace_op *op)
 
     if (is_absent(field) || op->file == TRACE_NONE_U32)
         return 0;
+    /* Every row of a file says the same. */
+    if (op->file == csv->sized_file && field->length == csv->size_length &&
+        !memcmp(field->at, csv->size_text, field->length))
+        return 0;
     if (parse_size(&csv->columns.items[index], field, &facts.size_bytes) < 0)
         return bad(csv, field, "a file size");
+    csv->size_length = field->length <= sizeof(csv->size_text) ? field->length : 0;
+    memcpy(csv->size_text, field->at, csv->size_length);
+    csv->sized_file = op->file;
     return import_file_facts(csv->import, op->file, &facts);
 }
 
@@ -351,12 +391,12 @@ int csv_take_row(struct from_csv *csv)
     csv->pid = csv->tid = TRACE_UNKNOWN_U64;
     csv->comm = NULL;
     for (size_t i = 0; i < csv->needed && err == 0; i++) {
-        int what = csv->columns.items[i].what;
+        const struct csv_column *column = &csv->columns.items[i];
+        const struct field *field = &csv->row.fields[i];
 
         /* What is empty is not known: only a time and an op must be there. */
-        if (what != CSV_IGNORE &&
-            (csv->row.fields[i].length || what == CSV_TIME || what == CSV_OP))
-            err = take_column(csv, &csv->columns.items[i], &csv->row.fields[i], &op);
+        if (field->length || column->what == CSV_TIME || column->what == CSV_OP)
+            err = take_column(csv, column, field, &op);
     }
     if (err == 0)
         err = finish_row(csv, &op);

@@ -13,12 +13,13 @@ struct from_csv_conf {
     int header;
 };
 
-#define CSV_WORDS 4u /* words of the op column that are remembered */
+#define CSV_WORDS 4u /* words of the op and api columns that are remembered */
 
 struct csv_word {
     char text[16];
     size_t length; /* 0: none yet */
-    int kind;
+    int what;      /* CSV_OP or CSV_API */
+    int number;
 };
 
 struct from_csv {
@@ -35,6 +36,9 @@ struct from_csv {
     int default_op;
     struct csv_word words[CSV_WORDS];
     unsigned int next_word;
+    uint32_t sized_file; /* whose size the last row said, and how */
+    char size_text[24];
+    size_t size_length;  /* 0: none yet */
     /* the row's stream */
     uint64_t pid, tid;
     const struct field *comm;

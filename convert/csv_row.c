@@ -45,25 +45,28 @@ static void keep(struct field *fields, size_t index, const struct field *field)
 /* Most rows have no quotes and a separator that is no blank: one look at each byte. */
 static size_t split_plain(struct field *fields, const char *line, size_t length, char separator)
 {
-    size_t from = 0, count = 0;
+    const char *at = line, *end = line + length;
+    size_t count = 0;
 
-    for (size_t at = 0; at <= length; at++) {
-        struct field field;
+    for (;; at++) {
+        const char *from = at, *to;
 
-        if (at < length && line[at] != separator)
-            continue;
-        field = (struct field){line + from, at - from, from + 1};
-        from = at + 1;
-        while (field.length && is_blank(*field.at)) {
-            field.at++;
-            field.length--;
-            field.column++;
+        while (at < end && *at != separator)
+            at++;
+        to = at;
+        if (from < to && (is_blank(*from) || is_blank(to[-1]))) {
+            while (from < to && is_blank(*from))
+                from++;
+            while (from < to && is_blank(to[-1]))
+                to--;
         }
-        while (field.length && is_blank(field.at[field.length - 1]))
-            field.length--;
-        keep(fields, count++, &field);
+        if (count < CSV_COLUMNS_MAX)
+            fields[count] =
+                (struct field){from, (size_t)(to - from), (size_t)(from - line) + 1};
+        count++;
+        if (at == end)
+            return count;
     }
-    return count;
 }
 
 size_t csv_row_split(struct field *fields, char *line, size_t length, char separator)

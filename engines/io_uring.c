@@ -31,6 +31,7 @@ struct uring_conf {
     bool use_files, use_buffers, use_registered;
     bool defer, coop, async, vectored;
     bool sqpoll, iopoll;
+    uint64_t pinned_bytes;
     uint64_t sqpoll_idle_ns;
     const char *sqpoll_cpu;
 };
@@ -42,6 +43,8 @@ static const struct opt uring_opts[] = {
     {"files", 0, OPT_FLAG, FIELD(use_files), .def = "1", .help = "register the files"},
     {"buffers", 0, OPT_FLAG, FIELD(use_buffers), .def = "1",
      .help = "register the buffers (pins them: limited by ulimit -l without CAP_IPC_LOCK)"},
+    {"pinned", 0, OPT_SIZE, FIELD(pinned_bytes), .arg = "SIZE", .def = "64m", .min = 4096,
+     .help = "most memory to register as buffers; slots beyond it, last to be used, go without"},
     {"defer", 0, OPT_FLAG, FIELD(defer), .def = "1",
      .help = "SINGLE_ISSUER and DEFER_TASKRUN: completions are worked on when asked for"},
     {"coop", 0, OPT_FLAG, FIELD(coop), .def = "1",
@@ -162,9 +165,10 @@ static void use_files(struct uring_state *state)
 }
 
 /* The area in as few buffers as the kernel's size limit allows, cut between slots. */
-static void use_buffers(struct uring_state *state)
+static void use_buffers(struct uring_state *state, uint64_t pinned_bytes)
 {
     const struct engine_env *env = state->env;
+    uint64_t total = env->buffer_bytes;
     struct iovec iovs[MAX_BUFFERS];
     unsigned int count = 0;
     uint64_t at = 0, bytes;
@@ -173,18 +177,22 @@ static void use_buffers(struct uring_state *state)
 
     if (!env->buffers || env->buffer_stride == 0 || env->buffer_stride > MAX_BUFFER_BYTES)
         return;
+    if (total > pinned_bytes)
+        total = pinned_bytes / env->buffer_stride * env->buffer_stride;
+    if (total == 0)
+        total = env->buffer_stride;
     state->form.chunk_bytes = MAX_BUFFER_BYTES / env->buffer_stride * env->buffer_stride;
-    for (; at < env->buffer_bytes && count < MAX_BUFFERS; at += bytes, count++) {
-        bytes = env->buffer_bytes - at;
+    for (; at < total && count < MAX_BUFFERS; at += bytes, count++) {
+        bytes = total - at;
         if (bytes > state->form.chunk_bytes)
             bytes = state->form.chunk_bytes;
         iovs[count] = (struct iovec){.iov_base = (char *)env->buffers + at, .iov_len = bytes};
     }
-    err = at < env->buffer_bytes ? -E2BIG
-                                 : io_uring_register((unsigned int)state->main.fd,
-                                                     IORING_REGISTER_BUFFERS, iovs, count);
+    err = at < total ? -E2BIG
+                     : io_uring_register((unsigned int)state->main.fd, IORING_REGISTER_BUFFERS,
+                                         iovs, count);
     if (err < 0) {
-        snprintf(why, sizeof(why), "%s%s", units_size(env->buffer_bytes, need),
+        snprintf(why, sizeof(why), "%s%s", units_size(total, need),
                  err == -ENOMEM
                      ? " do not fit the memory lock limit (ulimit -l, or CAP_IPC_LOCK)"
                      : ": ");
@@ -194,9 +202,12 @@ static void use_buffers(struct uring_state *state)
         return;
     }
     state->form.buffers = env->buffers;
-    state->form.buffer_bytes = env->buffer_bytes;
+    state->form.buffer_bytes = total;
     state->form.fixed_buffers = true;
-    grant(env, "buffers");
+    snprintf(why, sizeof(why), "buffers:%llu/%llu",
+             (unsigned long long)(total / env->buffer_stride),
+             (unsigned long long)(env->buffer_bytes / env->buffer_stride));
+    grant(env, total == env->buffer_bytes ? "buffers" : why);
 }
 
 /* ---- open and close --------------------------------------------------------------------- */
@@ -383,7 +394,7 @@ static int uring_open(const void *opaque_conf, const struct engine_env *env, voi
     if (conf->use_registered && conf->use_files)
         use_files(state);
     if (conf->use_registered && conf->use_buffers && !conf->vectored)
-        use_buffers(state);
+        use_buffers(state, conf->pinned_bytes);
     err = 0;
     if (conf->sqpoll && !state->form.fixed_files &&
         !(state->main.features & IORING_FEAT_SQPOLL_NONFIXED))

@@ -36,6 +36,20 @@ is '.batch.max == 32 and .submit_calls == 63'
 report read.tape --engine model:service=1us --clock simulated --depth 64 --depth-low 8 --batch 64
 is '.depth.max == 64'
 
+# What is pinned is bounded; slots beyond it do the same without registered buffers.
+if engine_available io_uring; then
+    runs 0 iotape convert -q --from synth 'rw=randrw,bs=4k,size=1m,ops=2000,depth=64,seed=3' -o mixed.tape
+    report mixed.tape --engine io_uring:pinned=64k --root root --writes --verify --depth 64 --batch 64
+    whole 2000
+    is '.depth.max > 16 and (.engine_granted | test("buffers:16/64"))'
+    # Large and many possible ops cost the memory of those that are in flight.
+    runs 0 iotape convert -q --from synth 'rw=read,bs=4m,size=64m,ops=16,rate=200,seed=3' -o large.tape
+    runs 0 iotape replay large.tape --engine sync --root root --prepare --writes -q --runtime 1ms
+    report large.tape --engine io_uring --root root --pace recorded
+    whole 16
+    is '.engine_granted | test("buffers:16/")'
+fi
+
 # A given depth holds back what is due, and says how often; without one nothing is held.
 runs 0 iotape convert -q --from synth 'rw=randread,bs=4k,size=1m,ops=1000,rate=10000,streams=3,seed=2' -o rate.tape
 report rate.tape --engine model:service=1ms,channels=64 --clock simulated --pace recorded --depth 4

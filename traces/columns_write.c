@@ -353,16 +353,58 @@ static bool mode_tried(const struct columns_writer *writer, enum column_id id,
     }
 }
 
+/* Enough values to tell which predictions are worth all of a block; how many of those to try. */
+#define HEAD_OPS    4096
+#define HEAD_CHOSEN 3
+
+/* Leaves in *modes, a bit each, those predictions worth trying that do best on the head. */
+static void modes_narrow(struct columns_writer *writer, const struct column *column,
+                         unsigned int *modes)
+{
+    bool all = column->known == column->count;
+    struct column head = *column;
+    uint64_t estimates[PREDICT_COUNT] = {0};
+    unsigned int tried = *modes;
+    struct plan plan;
+
+    head.count = HEAD_OPS;
+    head.known = 0;
+    for (size_t i = 0; i < head.count; i++)
+        head.known += all || column->values[i] != column->unknown;
+    if (head.known == head.count && !all)
+        return; /* the column's unknown values are all behind it: no picture of the rest */
+    for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++) {
+        if (!(tried & 1u << mode))
+            continue;
+        plan_make(writer, &head, mode, &plan);
+        estimates[mode] = numbers_estimate(writer->residuals, head.known);
+    }
+    for (unsigned int mode = 0, better; mode < PREDICT_COUNT; mode++) {
+        better = 0;
+        for (unsigned int other = 0; other < PREDICT_COUNT; other++)
+            if (tried & 1u << mode && tried & 1u << other)
+                better += estimates[other] < estimates[mode] ||
+                          (estimates[other] == estimates[mode] && other < mode);
+        if (better >= HEAD_CHOSEN)
+            *modes &= ~(1u << mode);
+    }
+}
+
 static void plan_choose(struct columns_writer *writer, const struct column *column,
                         struct plan *ret_plan)
 {
     uint64_t estimate, best_estimate = UINT64_MAX;
     struct plan plan, best = {.cost = UINT64_MAX};
     enum predict_mode last = PREDICT_COUNT;
+    unsigned int modes = 0;
 
+    for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++)
+        modes |= (unsigned int)mode_tried(writer, column->id, mode) << mode;
+    if (__builtin_popcount(modes) > HEAD_CHOSEN && column->count > 2 * HEAD_OPS)
+        modes_narrow(writer, column, &modes);
     for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++) {
         /* Below a hundredth of a bit each there is nothing to gain. */
-        if (!mode_tried(writer, column->id, mode) || best.cost < 64 + column->count / 128)
+        if (!(modes & 1u << mode) || best.cost < 64 + column->count / 128)
             continue;
         last = mode;
         plan_make(writer, column, mode, &plan);
