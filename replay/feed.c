@@ -2,11 +2,14 @@
 #include "replay/feed.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "replay/area.h"
 #include "replay/classify.h"
@@ -195,10 +198,23 @@ static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
 
 /* ---- lanes ----------------------------------------------------------------------------- */
 
+/* Wakes up to count of those that sleep in ring_sleep. */
+static void ring_wake(struct feed_ring *ring, int count)
+{
+    /* With the fence of ring_sleep: either it sees what is new, or its sleeper is seen here. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&ring->waiting, memory_order_relaxed) == 0)
+        return;
+    atomic_fetch_add_explicit(&ring->news, 1, memory_order_relaxed);
+    syscall(SYS_futex, &ring->news, FUTEX_WAKE, count, NULL, NULL, 0);
+}
+
 static void lane_publish(struct lane *lane)
 {
     if (lane->published != lane->tail) {
         atomic_store_explicit(&lane->ring->tail, lane->tail, memory_order_release);
+        if (lane->ring->taken != NULL)
+            ring_wake(lane->ring, (int)(lane->tail - lane->published));
         lane->published = lane->tail;
     }
 }
@@ -378,7 +394,30 @@ static void *feed_main(void *arg)
     feed->error = err == -EINTR ? 0 : err;
     for (uint32_t i = 0; i < feed->worker_count; i++)
         atomic_store_explicit(&feed->rings[i].ended, true, memory_order_release);
+    feed_wake(feed);
     return NULL;
+}
+
+void feed_wake(struct feed *feed)
+{
+    for (uint32_t i = 0; i < feed->worker_count; i++)
+        ring_wake(&feed->rings[i], INT32_MAX);
+}
+
+void ring_sleep(struct feed_ring *ring, uint64_t timeout_ns)
+{
+    const struct timespec timeout = {.tv_sec = timeout_ns >= 1000000000u ? 1 : 0,
+                                     .tv_nsec = timeout_ns >= 1000000000u ? 0 : (long)timeout_ns};
+    uint32_t news;
+
+    atomic_fetch_add_explicit(&ring->waiting, 1, memory_order_relaxed);
+    news = atomic_load_explicit(&ring->news, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&ring->tail, memory_order_acquire) ==
+            atomic_load_explicit(&ring->head, memory_order_acquire) &&
+        !atomic_load_explicit(&ring->ended, memory_order_acquire))
+        syscall(SYS_futex, &ring->news, FUTEX_WAIT, news, &timeout, NULL, 0);
+    atomic_fetch_sub_explicit(&ring->waiting, 1, memory_order_relaxed);
 }
 
 int feed_start(struct feed *feed)

@@ -28,6 +28,8 @@ struct trace_reader;
 struct feed_ring {
     _Alignas(64) _Atomic uint64_t tail; /* prepared so far */
     _Atomic bool ended;                 /* tail is final */
+    _Atomic uint32_t news;              /* a futex: grows when somebody is to look again */
+    _Atomic uint32_t waiting;           /* consumers asleep in ring_sleep */
     _Alignas(64) _Atomic uint64_t head; /* taken so far */
     _Alignas(64) uint64_t mask;
     struct prepared *ops;
@@ -85,5 +87,9 @@ static inline void ring_release(struct feed_ring *ring, uint64_t head)
  * the ring is empty now.
  */
 bool ring_claim(struct feed_ring *ring, struct prepared *ret_op, struct order_tag *ret_tag);
+/* Sleeps while the ring is empty and not ended, at most timeout_ns (up to a second). */
+void ring_sleep(struct feed_ring *ring, uint64_t timeout_ns);
+/* Wakes all that sleep in ring_sleep: they have something else to look at. Any process. */
+void feed_wake(struct feed *feed);
 
 #endif

@@ -167,6 +167,12 @@ static void feed_prime(struct run *run)
     }
 }
 
+static void let_go(struct run *run, enum worker_go go)
+{
+    atomic_store_explicit(&run->control->go, go, memory_order_release);
+    syscall(SYS_futex, &run->control->go, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
 static void start_set(struct run *run)
 {
     uint64_t now_ns = clock_now_ns(run->clock);
@@ -184,8 +190,7 @@ static void start_set(struct run *run)
     getrusage(RUSAGE_SELF, &run->usage_before);
     run->machine_before_ns = run_machine_busy_ns();
     run->wall_from_ns = clock_now_ns(&clock_real);
-    atomic_store_explicit(&run->control->go, 1, memory_order_release);
-    syscall(SYS_futex, &run->control->go, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    let_go(run, WORKER_GO_RUN);
 }
 
 static void watch(struct run *run, const sigset_t *signals)
@@ -200,6 +205,8 @@ static void watch(struct run *run, const sigset_t *signals)
             atomic_store(&run->control->results_broken, 1);
             atomic_store(&run->control->stop, 1);
         }
+        if (atomic_load_explicit(&run->control->stop, memory_order_relaxed))
+            feed_wake(run->feed);
         progress_tick(&progress, run);
     }
     progress_end(&progress);
@@ -252,6 +259,7 @@ static int run_workers(struct run *run, struct diag *diag)
         watch(run, &signals);
     } else {
         atomic_store(&run->control->stop, 1);
+        let_go(run, WORKER_GO_END);
     }
     workers_join(run);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

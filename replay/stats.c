@@ -90,8 +90,11 @@ void stats_depth(struct stats *stats, uint64_t start_ns, uint64_t from_ns, uint6
     }
 }
 
-static void timeline_merge(struct stats_timeline *into, const struct stats_timeline *from)
+static void timeline_merge(struct stats_timeline *into, const struct stats_timeline *from,
+                           bool used)
 {
+    if (!used)
+        return;
     while (into->width_ns < from->width_ns)
         timeline_widen(into);
     for (unsigned int i = 0; i < STATS_BUCKETS; i++) {
@@ -123,7 +126,7 @@ static void counters_merge(struct stats *into, const struct stats *from)
         into->kind_ops[k] += from->kind_ops[k];
         into->kind_bytes[k] += from->kind_bytes[k];
         into->kind_failed[k] += from->kind_failed[k];
-        for (unsigned int e = 0; e < STATS_ERRNOS; e++)
+        for (unsigned int e = 0; from->failed != 0 && e < STATS_ERRNOS; e++)
             into->errnos[k][e] += from->errnos[k][e];
     }
     into->short_transfers += from->short_transfers;
@@ -179,7 +182,8 @@ void stats_merge(struct stats *into, const struct stats *from)
     merge_used(&into->batch, &from->batch);
     for (unsigned int i = 0; i < STATS_CLASS_COUNT; i++)
         merge_used(&into->service[i], &from->service[i]);
-    timeline_merge(&into->timeline, &from->timeline);
+    timeline_merge(&into->timeline, &from->timeline,
+                   from->issued != 0 || from->completed != 0 || from->depth_ns != 0);
 }
 
 void stats_count_error(struct stats *stats, unsigned int kind, int64_t result)

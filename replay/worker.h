@@ -24,10 +24,17 @@ struct data;
 struct diag;
 struct target_set;
 
+/* What control->go says to those that wait for it. */
+enum worker_go {
+    WORKER_GO_WAIT = 0,
+    WORKER_GO_RUN, /* the start has been set */
+    WORKER_GO_END  /* the run does not take place */
+};
+
 /* What all workers of a run share; in shared memory when they are processes. */
 struct worker_control {
     atomic_int stop;             /* issue nothing more: a signal, the runtime, an error */
-    atomic_int go;               /* the start has been set */
+    atomic_int go;               /* enum worker_go, a futex */
     atomic_int results_broken;   /* the result tape cannot be written: its rings are not emptied */
     _Atomic uint32_t ready;      /* workers that are prepared */
     _Atomic uint32_t running;    /* workers that have not ended */

@@ -224,15 +224,15 @@ int issuer_setup(struct issuer *issuer, const struct worker_conf *conf, uint32_t
 
 bool issuer_wait_go(struct issuer *issuer)
 {
-    const struct timespec look = {.tv_nsec = 50000000};
+    /* Long: tens of thousands that looked up often would keep the others from getting ready. */
+    const struct timespec look = {.tv_sec = 10};
     struct worker_control *control = issuer->conf->control;
 
     atomic_fetch_add_explicit(&control->ready, 1, memory_order_release);
-    while (!atomic_load_explicit(&control->go, memory_order_acquire)) {
-        if (atomic_load_explicit(&control->stop, memory_order_relaxed))
-            return false;
+    while (!atomic_load_explicit(&control->go, memory_order_acquire))
         syscall(SYS_futex, &control->go, FUTEX_WAIT, 0, &look, NULL, 0);
-    }
+    if (atomic_load_explicit(&control->go, memory_order_acquire) == WORKER_GO_END)
+        return false;
     account_start(&issuer->account, control->start_ns);
     waiter_init(&issuer->waiter, issuer->conf->clock, (enum conf_wait)issuer->conf->conf->wait,
                 &control->stop);

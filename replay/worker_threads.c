@@ -12,7 +12,9 @@
 #include "replay/conf.h"
 #include "replay/worker_setup.h"
 
-#define STACK_BYTES (256u * 1024)
+#define STACK_BYTES     (256u * 1024)
+#define CURIOUS_THREADS 32u         /* of a worker: so few may yield a while before they sleep */
+#define STOP_UNSEEN_NS  1000000000u /* a stop that nobody woke for is seen after this */
 
 struct crew {
     const struct worker_conf *conf;
@@ -30,6 +32,19 @@ struct member {
     struct order_tag tag;
     uint64_t ready_ns; /* when what it waited for was done; 0 = it did not wait */
 };
+
+/* How long an empty ring may be slept on: who stops the run wakes, the runtime does not. */
+static uint64_t until_deadline_ns(const struct member *m)
+{
+    uint64_t deadline_ns = m->crew->conf->control->deadline_ns;
+    uint64_t now_ns = clock_now_ns(m->crew->conf->clock);
+
+    if (deadline_ns == UINT64_MAX)
+        return STOP_UNSEEN_NS;
+    return deadline_ns > now_ns + STOP_UNSEEN_NS ? STOP_UNSEEN_NS
+           : deadline_ns > now_ns                ? deadline_ns - now_ns
+                                                 : 0;
+}
 
 /* Takes the next operation of the ring. False: there will be none, or the run stops. */
 static bool next(struct member *m)
@@ -52,13 +67,11 @@ static bool next(struct member *m)
         if (turns++ == 0)
             stats->starved++;
         m->issuer.account.seen.starved_ns = clock_now_ns(m->crew->conf->clock);
-        if (turns > 100) {
-            const struct timespec pause = {.tv_nsec = 50000};
-
-            nanosleep(&pause, NULL);
-        } else {
+        /* Thousands that looked again and again would leave the decoder no CPU. */
+        if (turns > 100 || m->crew->threads > CURIOUS_THREADS)
+            ring_sleep(ring, until_deadline_ns(m));
+        else
             sched_yield();
-        }
     }
     return true;
 }

@@ -12,8 +12,10 @@ void hist_init(struct hist *hist)
 
 void hist_merge(struct hist *into, const struct hist *from)
 {
-    for (unsigned int i = 0; i < HIST_SLOTS; i++)
-        into->slots[i] += from->slots[i];
+    /* Between the extremes alone: the rest is zero, and perhaps no page yet. */
+    if (from->count != 0)
+        for (unsigned int i = hist_slot(from->min); i <= hist_slot(from->max); i++)
+            into->slots[i] += from->slots[i];
     into->count += from->count;
     into->sum += from->sum;
     into->sum_squares += from->sum_squares;
