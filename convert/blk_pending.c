@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "convert/blk_pending.h"
 
@@ -12,6 +13,8 @@
 #define NODES_FIRST 1024u /* a power of two */
 /* Writes of flush sequences whose data is done and whose end is awaited. */
 #define CLOSING_MAX 64u
+/* Pieces that may complete at another sector than their own. */
+#define LOOSE_MAX 1024u
 
 struct node {
     struct trace_op op; /* of a root */
@@ -24,7 +27,8 @@ struct node {
     uint32_t root;         /* the operation it is a piece of; itself when it is the operation */
     uint32_t open;         /* of a root: pieces that still wait, itself included */
     uint32_t older, newer; /* age list of roots; newer links the free list */
-    bool hashed, requeued, sequence, empty;
+    uint32_t request; /* of a loose piece: number of the request it was issued in; 0 = none */
+    bool hashed, requeued, sequence, empty, loose;
 };
 
 struct blk_pending {
@@ -36,6 +40,8 @@ struct blk_pending {
     uint32_t mask;
     uint32_t closing[CLOSING_MAX]; /* roots, oldest first */
     uint32_t closing_count;
+    uint32_t loose[LOOSE_MAX]; /* hashed nodes, oldest first */
+    uint32_t loose_count, requests;
     uint64_t given_up;
 };
 
@@ -157,6 +163,36 @@ static void hash_in(struct blk_pending *pending, uint32_t index, uint32_t *ret_s
     }
 }
 
+static void loose_drop(struct blk_pending *pending, uint32_t at)
+{
+    pending->loose_count--;
+    memmove(&pending->loose[at], &pending->loose[at + 1],
+            (pending->loose_count - at) * sizeof(pending->loose[0]));
+}
+
+/* Where there is no room the oldest becomes an ordinary piece. */
+static void loose_in(struct blk_pending *pending, uint32_t index)
+{
+    if (pending->loose_count == LOOSE_MAX) {
+        pending->nodes[pending->loose[0]].loose = false;
+        loose_drop(pending, 0);
+    }
+    pending->loose[pending->loose_count++] = index;
+    pending->nodes[index].loose = true;
+}
+
+static void loose_out(struct blk_pending *pending, uint32_t index)
+{
+    uint32_t at = 0;
+
+    while (pending->loose[at] != index) {
+        at++;
+        assert(at < pending->loose_count);
+    }
+    pending->nodes[index].loose = false;
+    loose_drop(pending, at);
+}
+
 static void hash_out(struct blk_pending *pending, uint32_t index)
 {
     struct node *node = &pending->nodes[index];
@@ -164,6 +200,8 @@ static void hash_out(struct blk_pending *pending, uint32_t index)
 
     if (!node->hashed)
         return;
+    if (node->loose)
+        loose_out(pending, index);
     while (*link != index) {
         assert(*link != NONE);
         link = &pending->nodes[*link].chain;
@@ -255,7 +293,7 @@ static int give_up(struct blk_pending *pending, uint32_t index, bool in_flight)
 }
 
 int blk_pending_add(struct blk_pending *pending, const struct blk_piece_key *key,
-                    const struct trace_op *op, uint64_t bytes, bool sequence)
+                    const struct trace_op *op, uint64_t bytes, enum blk_wait wait)
 {
     uint32_t index, same, oldest;
     struct node *node;
@@ -275,10 +313,12 @@ int blk_pending_add(struct blk_pending *pending, const struct blk_piece_key *key
                           .first_sector = key->sector,
                           .root = index,
                           .open = 1,
-                          .sequence = sequence,
+                          .sequence = wait == BLK_WAIT_SEQUENCE,
                           .empty = bytes == 0};
     age_in(pending, index);
     hash_in(pending, index, &same, &oldest);
+    if (wait == BLK_WAIT_LOOSE)
+        loose_in(pending, index);
     if (same >= CHAIN_MAX && pending->nodes[oldest].root == oldest)
         return give_up(pending, oldest, false);
     return 0;
@@ -328,6 +368,8 @@ static int piece_done(struct blk_pending *pending, uint32_t index, uint64_t take
     uint32_t root = node->root;
     struct node *whole = &pending->nodes[root];
 
+    bool loose = node->loose;
+
     if (done->error != 0)
         whole->error = done->error;
     whole->done_bytes += (int64_t)take;
@@ -338,6 +380,8 @@ static int piece_done(struct blk_pending *pending, uint32_t index, uint64_t take
     node->key.sector += take >> 9;
     if (node->bytes > 0) {
         hash_in(pending, index, NULL, NULL);
+        if (loose)
+            loose_in(pending, index);
         return 0;
     }
     if (index != root)
@@ -347,19 +391,90 @@ static int piece_done(struct blk_pending *pending, uint32_t index, uint64_t take
     return root_done(pending, root);
 }
 
+/* The oldest loose piece of the key's device and lane that is of `request` and fits into left.
+ */
+static uint32_t find_loose(const struct blk_pending *pending, const struct blk_piece_key *key,
+                           uint32_t request, uint64_t left)
+{
+    for (uint32_t i = 0; i < pending->loose_count; i++) {
+        const struct node *node = &pending->nodes[pending->loose[i]];
+
+        if (node->request == request && node->key.device == key->device &&
+            node->key.lane == key->lane && node->bytes <= left)
+            return pending->loose[i];
+    }
+    return NONE;
+}
+
+/* The next piece of a request: at the key, or any range of the request that lies elsewhere. */
+static uint32_t find_next(struct blk_pending *pending, const struct blk_piece_key *key,
+                          uint32_t request, uint64_t left)
+{
+    uint32_t index = find(pending, key, left);
+
+    if (index != NONE && pending->nodes[index].request == request)
+        return index;
+    return find_loose(pending, key, request, left);
+}
+
+void blk_pending_issued(struct blk_pending *pending, const struct blk_piece_key *key,
+                        uint64_t bytes)
+{
+    struct blk_piece_key at = *key;
+    uint32_t index = find(pending, &at, bytes);
+
+    if (index == NONE || !pending->nodes[index].loose || pending->nodes[index].request != 0)
+        return;
+    if (++pending->requests == 0)
+        pending->requests = 1;
+    for (; index != NONE && pending->nodes[index].bytes <= bytes && bytes > 0;
+         index = find_next(pending, &at, 0, bytes)) {
+        struct node *node = &pending->nodes[index];
+
+        node->request = pending->requests;
+        bytes -= node->bytes;
+        at.sector = node->key.sector + (node->bytes >> 9);
+    }
+}
+
+int blk_pending_complete_append(struct blk_pending *pending, const struct blk_piece_key *key,
+                                const struct blk_completion *done)
+{
+    uint32_t best = NONE;
+    int err;
+
+    for (uint32_t i = 0; i < pending->loose_count; i++) {
+        const struct node *node = &pending->nodes[pending->loose[i]];
+
+        if (node->key.device == key->device && node->key.lane == key->lane &&
+            node->bytes == done->bytes && node->key.sector <= key->sector &&
+            (best == NONE || node->key.sector > pending->nodes[best].key.sector))
+            best = pending->loose[i];
+    }
+    if (best == NONE)
+        return 0;
+    err = piece_done(pending, best, done->bytes, done);
+    return err < 0 ? err : 1;
+}
+
 int blk_pending_complete(struct blk_pending *pending, const struct blk_piece_key *key,
                          const struct blk_completion *done)
 {
     struct blk_piece_key at = *key;
     uint64_t left = done->bytes;
+    uint32_t request = 0;
     int pieces = 0, err;
 
     while (left > 0) {
-        uint32_t index = find(pending, &at, left);
+        uint32_t index =
+            pieces == 0 ? find(pending, &at, left) : find_next(pending, &at, request, left);
         uint64_t take;
 
         if (index == NONE)
             break;
+        if (pieces == 0)
+            request = pending->nodes[index].request;
+        at.sector = pending->nodes[index].key.sector;
         take = pending->nodes[index].bytes < left ? pending->nodes[index].bytes : left;
         err = piece_done(pending, index, take, done);
         if (err < 0)
@@ -470,6 +585,8 @@ void blk_pending_split(struct blk_pending *pending, const struct blk_piece_key *
     pending->nodes[index].bytes = front;
     pending->nodes[pending->nodes[index].root].open++;
     hash_in(pending, cut, NULL, NULL);
+    if (pending->nodes[index].loose)
+        loose_in(pending, cut);
 }
 
 int blk_pending_finish(struct blk_pending *pending, uint64_t since_ns,

@@ -20,6 +20,14 @@ struct blk_piece_key {
     uint8_t lane;    /* requests of different lanes never complete each other */
 };
 
+/* How an operation's completion may look. */
+enum blk_wait {
+    BLK_WAIT_PLAIN,
+    BLK_WAIT_SEQUENCE, /* a write that flushes before or after: an empty completion may end it */
+    BLK_WAIT_LOOSE,    /* a discard, which may be one range of several in a request; or an append,
+                          which completes at the sector it was given */
+};
+
 struct blk_completion {
     uint64_t time_ns;
     int32_t error; /* 0 or -errno */
@@ -37,11 +45,20 @@ int blk_pending_new(struct blk_pending **ret_pending, struct import *import,
                     uint32_t limit) TRACE_MUST_CHECK;
 void blk_pending_free(struct blk_pending *pending); /* NULL is fine */
 
-/* An operation begins to wait for `bytes` from key on (0: for an empty completion). sequence: a
- * write that flushes before or after, whose data may be followed by an empty completion that is
- * its end. Delivers others when there is no room: -errno of import_op. */
+/* An operation begins to wait for `bytes` from key on (0: for an empty completion). Delivers
+ * others when there is no room: -errno of import_op. */
 int blk_pending_add(struct blk_pending *pending, const struct blk_piece_key *key,
-                    const struct trace_op *op, uint64_t bytes, bool sequence) TRACE_MUST_CHECK;
+                    const struct trace_op *op, uint64_t bytes,
+                    enum blk_wait wait) TRACE_MUST_CHECK;
+/* A request of `bytes` went to the device whose first range begins at key. Its other ranges are
+ * those that follow in place, then the oldest loose ones that wait and fit; they complete with
+ * it. */
+void blk_pending_issued(struct blk_pending *pending, const struct blk_piece_key *key,
+                        uint64_t bytes);
+/* An append of its size wrote at key's sector: the oldest of the nearest zone start before it.
+ * 1, 0 when none waits, or -errno. */
+int blk_pending_complete_append(struct blk_pending *pending, const struct blk_piece_key *key,
+                                const struct blk_completion *done) TRACE_MUST_CHECK;
 /* How many pieces the completion touched (0: none was found), or -errno of import_op. */
 int blk_pending_complete(struct blk_pending *pending, const struct blk_piece_key *key,
                          const struct blk_completion *done) TRACE_MUST_CHECK;

@@ -17,6 +17,7 @@ enum lane {
     LANE_READ,
     LANE_WRITE,
     LANE_DISCARD,
+    LANE_APPEND,
     LANE_NONE,
     LANE_PC
 };
@@ -183,6 +184,8 @@ static enum lane lane_of(const struct blk_event *event)
         return LANE_PC;
     if (event->category & BLK_CAT_DISCARD)
         return LANE_DISCARD;
+    if (event->category & BLK_CAT_ZONE_APPEND)
+        return LANE_APPEND;
     if (event->category & BLK_CAT_WRITE)
         return LANE_WRITE;
     /* Text prints no size for a split. */
@@ -229,6 +232,7 @@ static unsigned int kind_of(const struct blk_event *event, enum lane lane)
     case LANE_READ: return TRACE_READ;
     case LANE_WRITE: return TRACE_WRITE;
     case LANE_DISCARD: return TRACE_DISCARD;
+    case LANE_APPEND:
     case LANE_NONE:
     case LANE_PC: break;
     }
@@ -285,6 +289,18 @@ static int fill_op(struct blk_tracker *tracker, struct device *device,
     return 0;
 }
 
+static enum blk_wait wait_of(char stands, const struct blk_event *event, enum lane lane)
+{
+    if (event->bytes == 0)
+        return BLK_WAIT_PLAIN;
+    if (lane == LANE_APPEND || (lane == LANE_DISCARD && stands == 'Q'))
+        return BLK_WAIT_LOOSE;
+    return stands == 'Q' && lane == LANE_WRITE &&
+                   (event->category & (BLK_CAT_FLUSH | BLK_CAT_FUA))
+               ? BLK_WAIT_SEQUENCE
+               : BLK_WAIT_PLAIN;
+}
+
 /* The event that stands for the I/O: a new operation. */
 static int begin_op(struct blk_tracker *tracker, uint32_t index, const struct blk_event *event,
                     enum lane lane)
@@ -321,8 +337,7 @@ static int begin_op(struct blk_tracker *tracker, uint32_t index, const struct bl
     if (event->bytes == 0 || lane == LANE_PC)
         key.sector = 0;
     return blk_pending_add(tracker->pending, &key, &op, lane == LANE_PC ? 0 : event->bytes,
-                           device->event == 'Q' && lane == LANE_WRITE && event->bytes > 0 &&
-                               (event->category & (BLK_CAT_FLUSH | BLK_CAT_FUA)) != 0);
+                           wait_of(device->event, event, lane));
 }
 
 static int complete(struct blk_tracker *tracker, uint32_t index, const struct blk_event *event,
@@ -335,10 +350,17 @@ static int complete(struct blk_tracker *tracker, uint32_t index, const struct bl
 
     if (lane == LANE_PC)
         key.sector = 0;
-    if (event->bytes > 0 && lane != LANE_PC)
+    if (lane == LANE_APPEND)
+        ret = blk_pending_complete_append(tracker->pending, &key, &done);
+    else if (event->bytes > 0 && lane != LANE_PC)
         ret = blk_pending_complete(tracker->pending, &key, &done);
     else
         ret = blk_pending_complete_empty(tracker->pending, &key, &done);
+    if (ret == 0 && lane == LANE_WRITE && event->bytes > 0) {
+        /* Where the kernel makes appends of writes, only the queue event says append. */
+        key.lane = LANE_APPEND;
+        ret = blk_pending_complete_append(tracker->pending, &key, &done);
+    }
     if (ret == 0 && event->bytes == 0)
         tracker->closing++;
     else if (ret == 0)
@@ -412,6 +434,10 @@ int blk_tracker_add(struct blk_tracker *tracker, const struct blk_event *event)
         return complete(tracker, index, event, lane);
     if (stands == 'D' && lane == LANE_PC)
         tracker->passthrough++;
+    if (stands == 'D' && lane == LANE_DISCARD)
+        blk_pending_issued(tracker->pending,
+                           &(struct blk_piece_key){event->sector, index, (uint8_t)lane},
+                           event->bytes);
     if (stands == 'Q' && tracker->event_asked == 0)
         tracker->late_queue++;
     amend(tracker, index, event, lane);

@@ -25,7 +25,8 @@ enum {
     SYNC = 8,
     DISCARD = 0x2000,
     FUA = 0x8000,
-    PC = 0x200
+    PC = 0x200,
+    APPEND = 0x10000 /* version 8 */
 };
 
 struct capture {
@@ -281,6 +282,73 @@ static void discards_passthrough_and_sentinels(void **state)
     free(r);
 }
 
+/* One request of several ranges has the first one's sector and the bytes of all. */
+static void discards_of_several_ranges(void **state)
+{
+    struct capture c = {0};
+    struct result *r;
+
+    (void)state;
+    REC(.time = 10, .act = 1, .category = W | DISCARD, .sector = 8000, .bytes = 4096);
+    REC(.time = 11, .act = 1, .category = W | DISCARD, .sector = 16, .bytes = 8192);
+    REC(.time = 12, .act = 1, .category = W | DISCARD, .sector = 500, .bytes = 4096);
+    REC(.time = 13, .act = 7, .category = W | DISCARD, .sector = 8000, .bytes = 16384);
+    /* Queued before the completion of the others, and no part of their request. */
+    REC(.time = 14, .act = 1, .category = W | DISCARD, .sector = 8008, .bytes = 4096);
+    REC(.time = 15, .act = 1, .category = W | DISCARD, .sector = 700, .bytes = 4096);
+    REC(.time = 16, .act = 7, .category = W | DISCARD, .sector = 8008, .bytes = 8192);
+    REC(.time = 100, .act = 8, .category = W | DISCARD, .sector = 8000, .bytes = 16384);
+    REC(.time = 200, .act = 8, .category = W | DISCARD, .sector = 8008, .bytes = 8192);
+    /* Without issue events the ranges that wait are taken in their order. */
+    REC(.time = 300, .act = 1, .category = W | DISCARD, .sector = 4, .bytes = 512);
+    REC(.time = 301, .act = 1, .category = W | DISCARD, .sector = 9, .bytes = 1024);
+    REC(.time = 400, .act = 8, .category = W | DISCARD, .sector = 4, .bytes = 1536);
+    r = convert(&c, 1, 0, 0);
+    assert_int_equal(0, r->error);
+    assert_int_equal(7, r->count);
+    for (size_t i = 0; i < r->count; i++) {
+        const struct trace_op *op = &r->ops[i];
+        int64_t ends = op->issue_ns < 13 ? 100 : op->issue_ns < 300 ? 200 : 400;
+
+        assert_int_equal(ends - op->issue_ns, op->latency_ns);
+        assert_int_equal(op->length, op->result);
+        assert_false(op->flags & TRACE_F_INFLIGHT);
+    }
+    free(r);
+}
+
+/* An append is asked for at its zone's start and completes where it was written. */
+static void appends_complete_where_they_wrote(void **state)
+{
+    struct capture c = {.v8 = true};
+    struct result *r;
+
+    (void)state;
+    REC(.time = 1, .act = 1, .category = W | APPEND, .sector = 0, .bytes = 4096, .pid = 1);
+    REC(.time = 2, .act = 1, .category = W | APPEND, .sector = 524288, .bytes = 4096, .pid = 1);
+    REC(.time = 3, .act = 1, .category = W | APPEND, .sector = 0, .bytes = 8192, .pid = 1);
+    REC(.time = 4, .act = 7, .category = W | APPEND, .sector = 0, .bytes = 4096);
+    REC(.time = 5, .act = 7, .category = W | APPEND, .sector = 524288, .bytes = 4096);
+    /* The kernel made a write of this one when it issued it. */
+    REC(.time = 6, .act = 7, .category = W, .sector = 1600, .bytes = 8192);
+    REC(.time = 20, .act = 8, .category = W | APPEND, .sector = 524800, .bytes = 4096);
+    REC(.time = 30, .act = 8, .category = W | APPEND, .sector = 1592, .bytes = 4096);
+    REC(.time = 40, .act = 8, .category = W, .sector = 1600, .bytes = 8192);
+    r = convert(&c, 1, 0, 0);
+    assert_int_equal(0, r->error);
+    assert_int_equal(3, r->count);
+    for (size_t i = 0; i < r->count; i++) {
+        const struct trace_op *op = &r->ops[i];
+        int64_t ends = op->issue_ns == 1 ? 30 : op->issue_ns == 2 ? 20 : 40;
+
+        assert_int_equal(TRACE_ZONE_APPEND, op->kind);
+        assert_int_equal(op->issue_ns == 2 ? 524288 * 512 : 0, op->offset);
+        assert_int_equal(ends - op->issue_ns, op->latency_ns);
+        assert_int_equal(op->length, op->result);
+    }
+    free(r);
+}
+
 static void event_choice(void **state)
 {
     static const struct {
@@ -445,6 +513,8 @@ int main(void)
         cmocka_unit_test(requeued_request_is_one_op),
         cmocka_unit_test(flush_sequences),
         cmocka_unit_test(discards_passthrough_and_sentinels),
+        cmocka_unit_test(discards_of_several_ranges),
+        cmocka_unit_test(appends_complete_where_they_wrote),
         cmocka_unit_test(event_choice),
         cmocka_unit_test(layouts_and_byte_orders),
         cmocka_unit_test(stream_that_steps_back),
