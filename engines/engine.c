@@ -119,13 +119,13 @@ int engine_choice_probe(const struct engine_choice *choice, struct diag *diag)
     return 0;
 }
 
-void engine_choice_capacity(const struct engine_choice *choice, uint32_t depth,
+void engine_choice_capacity(const struct engine_choice *choice, uint32_t depth, uint32_t states,
                             struct engine_capacity *ret_capacity)
 {
     struct engine_capacity capacity = {0};
 
     if (choice->engine->capacity)
-        choice->engine->capacity(choice->conf, depth, &capacity);
+        choice->engine->capacity(choice->conf, depth, states, &capacity);
     *ret_capacity = capacity;
 }
 

@@ -124,8 +124,8 @@ enum engine_flags {
 };
 
 struct engine_capacity {
-    uint32_t max_depth;     /* most it can hold open at once in one state, 0 = no limit */
-    uint64_t memory_bytes;  /* rough memory for the depth asked about */
+    uint32_t max_depth;     /* most that each of the states can hold at once, 0 = no limit */
+    uint64_t memory_bytes;  /* rough memory for the depth asked about, of all states */
     char reason[160];       /* when max_depth is below the depth asked about: why, and the knob */
 };
 
@@ -166,8 +166,10 @@ struct engine {
     /* MAY: name and value of counters of its own for the report (syslet: inline, would-block ...);
      * index from 0 until it returns NULL. Called after the last reap, before close. */
     const char *(*counter)(void *state, unsigned int index, uint64_t *ret_value);
-    /* MAY: what depth would need or meet (aio-max-nr, memlock, threads). */
-    void (*capacity)(const void *conf, uint32_t depth, struct engine_capacity *ret_capacity);
+    /* MAY: what depth in each of states (workers, from 1) would need or meet together
+     * (aio-max-nr, memlock, threads). */
+    void (*capacity)(const void *conf, uint32_t depth, uint32_t states,
+                     struct engine_capacity *ret_capacity);
 };
 
 /* ---- registry --------------------------------------------------------------------------- */
@@ -192,8 +194,9 @@ int engine_choice_parse(struct engine_choice *ret_choice, const char *text, stru
 void engine_choice_release(struct engine_choice *choice);
 /* 0, or -ENOSYS with the reason in diag (unavailable or probe). */
 int engine_choice_probe(const struct engine_choice *choice, struct diag *diag);
-/* What depth would need or meet; all zero when the engine knows no limit. */
-void engine_choice_capacity(const struct engine_choice *choice, uint32_t depth,
+/* What depth in each of states, from 1, would need or meet; all zero when the engine knows no
+ * limit. */
+void engine_choice_capacity(const struct engine_choice *choice, uint32_t depth, uint32_t states,
                             struct engine_capacity *ret_capacity);
 
 /*

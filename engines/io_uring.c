@@ -656,10 +656,11 @@ static int uring_probe(char *reason, size_t reason_size)
     return fd;
 }
 
-static void uring_capacity(const void *conf, uint32_t depth, struct engine_capacity *ret)
+static void uring_capacity(const void *conf, uint32_t depth, uint32_t states,
+                           struct engine_capacity *ret)
 {
     ret->memory_bytes =
-        2ull * depth * (sizeof(struct io_uring_sqe) + sizeof(struct io_uring_cqe) + 256);
+        2ull * depth * states * (sizeof(struct io_uring_sqe) + sizeof(struct io_uring_cqe) + 256);
 }
 
 #endif

@@ -71,23 +71,24 @@ static uint64_t proc_number(const char *path)
     return value;
 }
 
-static void libaio_capacity(const void *conf, uint32_t depth, struct engine_capacity *ret)
+static void libaio_capacity(const void *conf, uint32_t depth, uint32_t states,
+                            struct engine_capacity *ret)
 {
     uint64_t limit = proc_number("/proc/sys/fs/aio-max-nr");
     uint64_t used = proc_number("/proc/sys/fs/aio-nr");
-    uint64_t left = limit > used ? limit - used : 0;
+    uint64_t left = limit > used ? limit - used : 0, wanted = (uint64_t)depth * states;
 
     ret->memory_bytes =
-        (uint64_t)depth * (sizeof(struct iocb) + 4 * sizeof(struct io_event) + 192);
+        wanted * (sizeof(struct iocb) + 4 * sizeof(struct io_event) + 192);
     if (limit == 0)
         return;
-    ret->max_depth = left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;
-    if (left < depth)
+    ret->max_depth = left / states > UINT32_MAX ? UINT32_MAX : (uint32_t)(left / states);
+    if (left < wanted)
         snprintf(ret->reason, sizeof(ret->reason),
-                 "fs.aio-max-nr is %llu and %llu are in use: depth %u needs sysctl -w "
+                 "fs.aio-max-nr is %llu and %llu are in use: depth %llu needs sysctl -w "
                  "fs.aio-max-nr=%llu or more",
-                 (unsigned long long)limit, (unsigned long long)used, depth,
-                 (unsigned long long)(used + depth));
+                 (unsigned long long)limit, (unsigned long long)used,
+                 (unsigned long long)wanted, (unsigned long long)(used + wanted));
 }
 
 static void libaio_close(void *opaque)
@@ -110,7 +111,7 @@ static int setup_failed(const struct engine_env *env, int err)
 {
     struct engine_capacity capacity = {0};
 
-    libaio_capacity(NULL, env->depth, &capacity);
+    libaio_capacity(NULL, env->depth, 1, &capacity);
     if (err == -EAGAIN && capacity.reason[0])
         return diag_set(env->diag, err, "engine libaio: %s", capacity.reason);
     return diag_errno(env->diag, err, "engine libaio: io_setup for depth %u", env->depth);

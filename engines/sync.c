@@ -48,10 +48,10 @@ static int sync_reap(void *opaque, struct engine_op **done, unsigned int min, un
     return done_take(&state->done, done, max);
 }
 
-static void sync_capacity(const void *conf, uint32_t depth,
+static void sync_capacity(const void *conf, uint32_t depth, uint32_t states,
                           struct engine_capacity *ret_capacity)
 {
-    thread_limit_capacity(depth, depth, ret_capacity);
+    thread_limit_capacity(depth, depth, states, ret_capacity);
 }
 
 const struct engine engine_sync = {

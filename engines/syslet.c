@@ -209,13 +209,13 @@ static const char *syslet_counter(void *opaque, unsigned int index, uint64_t *re
     return counter_names[index];
 }
 
-static void syslet_capacity(const void *opaque_conf, uint32_t depth,
+static void syslet_capacity(const void *opaque_conf, uint32_t depth, uint32_t states,
                             struct engine_capacity *ret_capacity)
 {
     const struct syslet_conf *conf = opaque_conf;
 
     thread_limit_capacity(depth, conf->threads < depth ? (uint32_t)conf->threads : depth,
-                          ret_capacity);
+                          states, ret_capacity);
 }
 
 const struct engine engine_syslet = {

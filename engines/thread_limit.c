@@ -98,17 +98,19 @@ static struct limit limit_find(void)
     return limit;
 }
 
-void thread_limit_capacity(uint32_t depth, uint32_t count, struct engine_capacity *ret_capacity)
+void thread_limit_capacity(uint32_t depth, uint32_t count, uint32_t states,
+                           struct engine_capacity *ret_capacity)
 {
+    uint64_t wanted = (uint64_t)count * states;
     struct limit limit = limit_find();
-    struct engine_capacity capacity = {.memory_bytes = (uint64_t)count * THREAD_BYTES};
+    struct engine_capacity capacity = {.memory_bytes = wanted * THREAD_BYTES};
 
-    if (limit.count < count) {
+    if (limit.count < wanted) {
         /* With a pool smaller than the depth the limit is not one of depth. */
-        capacity.max_depth = limit.count > 0 ? (uint32_t)limit.count : 1;
+        capacity.max_depth = limit.count > states ? (uint32_t)(limit.count / states) : 1;
         snprintf(capacity.reason, sizeof(capacity.reason),
-                 "depth %u needs %u threads, %llu more can be started (%s)", depth, count,
-                 (unsigned long long)limit.count, limit.name);
+                 "depth %u needs %llu threads, %llu more can be started (%s)", depth,
+                 (unsigned long long)wanted, (unsigned long long)limit.count, limit.name);
     }
     *ret_capacity = capacity;
 }

@@ -11,8 +11,9 @@
 
 #include "engines/engine.h"
 
-/* Fills capacity for an engine that needs count threads at depth; a limit below count is named
- * in reason. */
-void thread_limit_capacity(uint32_t depth, uint32_t count, struct engine_capacity *ret_capacity);
+/* Fills capacity for an engine that needs count threads at depth in each of states (from 1); a
+ * limit below what they need together is named in reason. */
+void thread_limit_capacity(uint32_t depth, uint32_t count, uint32_t states,
+                           struct engine_capacity *ret_capacity);
 
 #endif

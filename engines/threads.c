@@ -88,13 +88,13 @@ static int threads_reap(void *opaque, struct engine_op **done, unsigned int min,
     return pool_reap(state->pool, done, min, max, timeout_ns);
 }
 
-static void threads_capacity(const void *opaque_conf, uint32_t depth,
+static void threads_capacity(const void *opaque_conf, uint32_t depth, uint32_t states,
                              struct engine_capacity *ret_capacity)
 {
     const struct threads_conf *conf = opaque_conf;
 
     thread_limit_capacity(depth, conf->threads < depth ? (uint32_t)conf->threads : depth,
-                          ret_capacity);
+                          states, ret_capacity);
 }
 
 const struct engine engine_threads = {

@@ -53,15 +53,17 @@ static void cell_reason(const struct design *design, unsigned int cell, char *re
                design_value(design, cell, "depth")) {
         snprintf(reason, size, "batch %s is above depth %" PRIu64,
                  design_value(design, cell, "batch"), depth);
+    } else if (many > 65536) {
+        snprintf(reason, size, "%" PRIu64 " workers are above 65536", many);
     } else if (depth > 65536) {
         snprintf(reason, size, "depth %" PRIu64 " is above 65536", depth);
     } else {
-        engine_choice_capacity(&choice, (uint32_t)depth, &capacity);
+        engine_choice_capacity(&choice, (uint32_t)depth, (uint32_t)many, &capacity);
         if (capacity.max_depth > 0 && capacity.max_depth < depth)
             snprintf(reason, size, "at most depth %" PRIu32 "%s%s", capacity.max_depth,
                      capacity.reason[0] ? ": " : "", capacity.reason);
         else if (sysinfo(&info) == 0 &&
-                 capacity.memory_bytes > (uint64_t)info.totalram * info.mem_unit / many)
+                 capacity.memory_bytes > (uint64_t)info.totalram * info.mem_unit)
             snprintf(reason, size, "needs more memory than there is");
     }
     engine_choice_release(&choice);

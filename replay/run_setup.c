@@ -92,7 +92,7 @@ static int choose_depth(struct run *run, struct diag *diag)
         depth = 1;
     else if (depth == 0)
         depth = threads ? PACED_THREADS : PACED_DEPTH;
-    engine_choice_capacity(&conf->engine, depth, &capacity);
+    engine_choice_capacity(&conf->engine, depth, run->worker_count, &capacity);
     if (capacity.max_depth != 0 && capacity.max_depth < depth) {
         if (conf->depth != 0)
             return diag_set(diag, -ERANGE, "engine %s: depth %u is more than it can hold (%u): %s",
@@ -340,12 +340,13 @@ static int alloc_results(struct run *run, const struct run_report *report, struc
 static int choose_shape(struct run *run, struct diag *diag)
 {
     const struct conf *conf = run->conf;
-    int err = choose_depth(run, diag);
+    int err;
 
     run->processes = conf->processes != 0;
     run->worker_count = conf->clones      ? (uint32_t)conf->clones
                         : conf->processes ? (uint32_t)conf->processes
                                           : (uint32_t)conf->workers;
+    err = choose_depth(run, diag);
     run->threads_per_worker = worker_threads(conf, run->depth);
     run->clock = &clock_real;
     if (conf->simulated) {

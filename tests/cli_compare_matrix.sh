@@ -103,6 +103,15 @@ says 'depth 70000: n/a: depth 70000 is above 65536' out
 runs 1 iotape compare t.tape --engine sync --root /nonexistent/root --trials 6 --dir f
 says 'no cell can run: exit 1: ' err
 
+# What all processes need together counts.
+if engine_available libaio; then
+    limit=$(($(cat /proc/sys/fs/aio-max-nr) / 2))
+    if [ $limit -lt 65536 ]; then
+        runs 1 iotape compare t.tape --engine libaio --processes 4 --depth $limit --root . --trials 6 --dir p
+        says "fs.aio-max-nr is .*: depth $((limit * 4)) needs" err
+    fi
+fi
+
 # At a recorded pace: a depth cap that holds ops back refuses the verdict.
 iotape convert -q --from synth 'rw=randread,bs=4k,size=16m,ops=1000,rate=9500,seed=1' -o paced.tape
 runs 0 iotape compare paced.tape --engine 'model:service=90us,model:service=110us' --depth 2 --pace recorded \

@@ -191,10 +191,10 @@ static void engines_that_need_threads_name_the_limit(void **test_state)
         struct diag diag = DIAG_INIT;
 
         assert_int_equal(engine_choice_parse(&choice, choices[i], &diag), 0);
-        engine_choice_capacity(&choice, 1, &capacity);
+        engine_choice_capacity(&choice, 1, 1, &capacity);
         assert_string_equal(capacity.reason, "");
         assert_true(capacity.memory_bytes > 0);
-        engine_choice_capacity(&choice, UINT32_MAX, &capacity);
+        engine_choice_capacity(&choice, UINT32_MAX, 1, &capacity);
         if (i < 2) {
             assert_true(capacity.max_depth > 0 && capacity.max_depth < UINT32_MAX);
             assert_non_null(strstr(capacity.reason, "more can be started"));

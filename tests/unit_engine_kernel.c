@@ -182,11 +182,15 @@ static void libaio_names_the_knob_when_depth_does_not_fit(void **test_state)
     assert_int_equal(bench_open(&bench, "libaio"), -EAGAIN);
     assert_non_null(strstr(bench.diag.text, "fs.aio-max-nr"));
     assert_non_null(strstr(bench.diag.text, "65536"));
-    engine_choice_capacity(&bench.choice, 65536, &capacity);
+    engine_choice_capacity(&bench.choice, 65536, 1, &capacity);
     assert_true(capacity.max_depth < 65536);
     assert_non_null(strstr(capacity.reason, "sysctl"));
-    engine_choice_capacity(&bench.choice, 16, &capacity);
+    engine_choice_capacity(&bench.choice, 16, 1, &capacity);
     assert_string_equal(capacity.reason, "");
+    /* What one could have, a hundred together cannot. */
+    engine_choice_capacity(&bench.choice, 4096, 100, &capacity);
+    assert_true(capacity.max_depth < 4096 / 2);
+    assert_non_null(strstr(capacity.reason, "409600"));
     bench_close(&bench);
     bench_close(&filler);
 }
