@@ -8,6 +8,7 @@
 
 #include "convert/input.h"
 #include "traces/diag.h"
+#include "traces/plain.h"
 
 static void put_quoted(FILE *out, const char *text)
 {
@@ -21,7 +22,9 @@ static void put_quoted(FILE *out, const char *text)
             fputs("\\n", out);
         else if (c == '\t')
             fputs("\\t", out);
-        else if (c < 0x20 || c == 0x7f)
+        else if (plain_control(text) == 2)
+            fprintf(out, "\\%03o\\%03o", c, (unsigned char)*++text);
+        else if (plain_control(text))
             fprintf(out, "\\%03o", c);
         else
             putc_unlocked(c, out);

@@ -6,7 +6,12 @@
 #include <string.h>
 
 #include "convert/info.h"
+#include "traces/plain.h"
 #include "traces/units.h"
+
+/* Longer text is cut; the JSON has it whole. */
+#define INFO_TEXT_MAX 1000
+#define META_TEXT_MAX 400
 
 static const char *const latency_names[] = {"read", "write", "sync"};
 
@@ -107,6 +112,16 @@ static void print_times(const struct info *info, FILE *out)
                 "results", info->errors, info->short_transfers);
 }
 
+/* Text of the tape: up to most bytes, nothing that steers a terminal. */
+static void print_plain(const char *text, size_t most, FILE *out)
+{
+    char copy[1024];
+
+    snprintf(copy, most < sizeof(copy) ? most + 1 : sizeof(copy), "%s", text);
+    plain_clean(copy);
+    fputs(copy, out);
+}
+
 static void print_hot(const struct info *info, const struct trace_reader *reader, FILE *out)
 {
     uint32_t hot[INFO_HOT_FILES];
@@ -117,9 +132,10 @@ static void print_hot(const struct info *info, const struct trace_reader *reader
         const struct trace_file *file = trace_reader_file(reader, hot[i]);
         const struct info_file *totals = &info->files[hot[i]];
 
-        fprintf(out, "  %-20s %s: %" PRIu64 " ops, read %s, written %s\n", i ? "" : "hot files",
-                file ? file->path : "?", totals->ops, units_size(totals->read_bytes, read),
-                units_size(totals->written_bytes, written));
+        fprintf(out, "  %-20s ", i ? "" : "hot files");
+        print_plain(file ? file->path : "?", INFO_TEXT_MAX, out);
+        fprintf(out, ": %" PRIu64 " ops, read %s, written %s\n", totals->ops,
+                units_size(totals->read_bytes, read), units_size(totals->written_bytes, written));
     }
 }
 
@@ -146,8 +162,15 @@ static void print_meta(const struct trace_reader *reader, FILE *out)
 {
     const char *key, *value;
 
-    for (size_t i = 0; (key = trace_reader_meta_at(reader, i, &value)); i++)
-        fprintf(out, "  %-20s %.400s\n", key, value);
+    for (size_t i = 0; (key = trace_reader_meta_at(reader, i, &value)); i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s", key);
+        plain_clean(name);
+        fprintf(out, "  %-20s ", name);
+        print_plain(value, META_TEXT_MAX, out);
+        fputc('\n', out);
+    }
 }
 
 void info_print(const struct info *info, struct trace_reader *reader, const char *format,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "traces/plain.h"
+
 struct grid {
     char *align;
     unsigned int columns;
@@ -63,7 +65,7 @@ static void grid_push(struct grid *grid, char *text)
 void grid_cell(struct grid *grid, const char *format, ...)
 {
     va_list args;
-    char *text = NULL, *at;
+    char *text = NULL;
     int length;
 
     va_start(args, format);
@@ -73,9 +75,7 @@ void grid_cell(struct grid *grid, const char *format, ...)
         grid->broken = true;
         return;
     }
-    for (at = text; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '?';
+    plain_clean(text);
     grid_push(grid, text);
 }
 

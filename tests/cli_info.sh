@@ -100,4 +100,12 @@ runs 2 $C info t.tape --nonsense
 : >empty
 runs 1 $C info empty
 says 'empty' err
+# nothing in a tape steers the terminal: not its paths, not its metadata
+printf '{"issue_ns":0,"op":"read","file":"/a\\u001b[2J\\n\\u009b31m","offset":0,"length":512}\n' >steer.jsonl
+runs 0 $C --from jsonl steer.jsonl -o steer.tape -q
+runs 0 $C info steer.tape
+says '/a\?\[2J\?\?31m: 1 ops' out
+tr -d '\n' <out | LC_ALL=C grep -q '[[:cntrl:]]' && fail "info printed a control character"
+runs 0 $C dump steer.tape
+says '/a\\033\[2J\\n\\302\\23331m' out
 exit 0

@@ -5,19 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Text of hostile files is quoted in messages: nothing in it may steer a terminal. */
-static void text_clean(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
+#include "traces/plain.h"
 
 __attribute__((format(printf, 3, 0))) static void text_format(char *text, size_t size,
                                                               const char *format, va_list args)
 {
     vsnprintf(text, size, format, args);
-    text_clean(text);
+    /* Text of hostile files is quoted in messages: nothing in it may steer a terminal. */
+    plain_clean(text);
 }
 
 int diag_set(struct diag *diag, int error, const char *format, ...)
