@@ -11,6 +11,7 @@
 
 #include "replay/area.h"
 #include "replay/beneath.h"
+#include "replay/claim.h"
 #include "replay/conf.h"
 #include "replay/plan.h"
 #include "traces/diag.h"
@@ -95,11 +96,9 @@ static int claim(struct target_set *set, const char *path, struct diag *diag)
     if (claims == NULL)
         return diag_errno(diag, -ENOMEM, "%s", path);
     set->claims = claims;
-    fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
-    if (fd < 0 && errno == EBUSY)
-        return diag_set(diag, -EBUSY, "%s is mounted or in use: it will not be written", path);
+    fd = device_claim(path, diag);
     if (fd < 0)
-        return diag_errno(diag, -errno, "%s", path);
+        return fd;
     claims[set->claim_count++] = fd;
     return 0;
 }

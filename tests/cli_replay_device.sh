@@ -46,4 +46,20 @@ if mknod root/synth b 7 0 2>/dev/null; then
     runs 1 iotape replay t.tape --engine sync --root root --writes
     says 'block device' err
 fi
+rm -f root/synth
+
+# A read-only device is refused at once, not with an error an operation.
+blockdev --setro "$dev" || fail "setro"
+runs 1 iotape replay t.tape --engine sync --target "$dev" --writes --destroy "$dev"
+says 'read-only' err
+runs 0 iotape replay t.tape --engine sync --target "$dev" -q
+blockdev --setrw "$dev"
+
+# A loop device on the device takes no claim on it, and is a user of it all the same.
+if upper=$(losetup --show -f "$dev" 2>/dev/null); then
+    runs 1 iotape replay t.tape --engine sync --target "$dev" --writes --destroy "$dev"
+    losetup -d "$upper"
+    says 'in use, below a loop device' err
+    runs 0 iotape replay t.tape --engine sync --target "$dev" --writes --destroy "$dev" -q
+fi
 exit 0
