@@ -390,6 +390,8 @@ int main(int argc, char **argv)
         list_print(stdout);
     else if (!err)
         err = capture_run(&capture);
+    if (!err && fflush(stdout) != 0)
+        err = diag_errno(&capture.diag, -errno, "standard output");
     trigger_stop(&capture.trigger);
     if (capture.recorder && capture.state)
         capture.recorder->close(capture.state);

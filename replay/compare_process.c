@@ -82,12 +82,13 @@ static int child_wait(pid_t child, const volatile sig_atomic_t *stop, const sigs
 
 static void block_signals(sigset_t *ret_outside)
 {
-    sigset_t both;
+    sigset_t ends;
 
-    sigemptyset(&both);
-    sigaddset(&both, SIGINT);
-    sigaddset(&both, SIGTERM);
-    sigprocmask(SIG_BLOCK, &both, ret_outside);
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ends, ret_outside);
 }
 
 static int open_streams(const char *out_path, const char *err_path, int fd[3],

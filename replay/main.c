@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* iotape-replay: the only place of the program that prints errors and picks the exit status. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,7 @@ int main(int argc, char **argv)
     int status = 0;
 
     diag.note = print_note;
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond ulimit -f is an error like a full disk */
     if (conf_parse(&conf, argc, argv, &diag) != 0)
         status = fail(&diag, true);
     else if (conf.help)

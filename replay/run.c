@@ -116,7 +116,7 @@ static void pause_tick(const sigset_t *signals, struct run *run)
     const struct timespec tick = {.tv_nsec = TICK_NS};
     int signal = sigtimedwait(signals, NULL, &tick);
 
-    if (signal != SIGINT && signal != SIGTERM)
+    if (signal < 0)
         return;
     if (run->signal != 0) {
         /* Asked twice: what is in flight does not come back. */
@@ -238,12 +238,16 @@ static int flush_targets(struct run *run, struct diag *diag)
 
 static int run_workers(struct run *run, struct diag *diag)
 {
+    struct sigaction hangup;
     sigset_t signals, before;
     int err;
 
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    /* Blocked, it would come even where nohup had it ignored. */
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     fflush(NULL);
     err = workers_start(run, diag);

@@ -4,7 +4,7 @@
  * tape, signals.
  *
  * run_replay uses the calling thread, starts others and ends them. It prints nothing; it blocks
- * SIGINT and SIGTERM for the process and takes them itself: the first one ends the run in good
+ * SIGINT, SIGTERM and SIGHUP for the process and takes them itself: the first one ends the run in good
  * order with a partial report.
  */
 #ifndef REPLAY_RUN_H

@@ -128,10 +128,13 @@ static uint32_t share(uint32_t ops, uint32_t among)
     return power_of_two(each < 256 ? 256 : each);
 }
 
+/* CPUs that cpu_set_t can name, and the longest list. */
+#define PIN_CPUS 1024
+
 /* "0-3,6" -> the CPU of each worker in turn. */
 static int pin_cpus(const char *text, int **ret_cpus, uint32_t *ret_count, struct diag *diag)
 {
-    int *cpus = calloc(1024, sizeof *cpus);
+    int *cpus = calloc(PIN_CPUS, sizeof *cpus);
     uint32_t count = 0;
     const char *at = text;
 
@@ -149,7 +152,9 @@ static int pin_cpus(const char *text, int **ret_cpus, uint32_t *ret_count, struc
             if (end == at || to < from)
                 break;
         }
-        for (; from <= to && count < 1024 && from < 1024; from++)
+        if (to >= PIN_CPUS || count + (to - from) >= PIN_CPUS)
+            break;
+        for (; from <= to; from++)
             cpus[count++] = (int)from;
         if (*end == '\0') {
             *ret_cpus = cpus;
@@ -161,7 +166,7 @@ static int pin_cpus(const char *text, int **ret_cpus, uint32_t *ret_count, struc
         at = end + 1;
     }
     free(cpus);
-    return diag_set(diag, -EINVAL, "--pin: '%s' is not a list of CPUs (0-3,6)", text);
+    return diag_set(diag, -EINVAL, "--pin: '%s' is not a list of CPUs below 1024 (0-3,6)", text);
 }
 
 /* ---- allocation --------------------------------------------------------------------------- */

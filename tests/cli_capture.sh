@@ -89,6 +89,11 @@ runs 0 iotape capture -r preload -o costly.tape --max-overhead 0.001 -- sh -c 'f
 says 'recording has stopped: it took' err
 iotape info costly.tape >/dev/null || fail "--max-overhead: the tape is not good"
 
+if [ -c /dev/full ]; then
+    iotape-capture --list >/dev/full 2>err && fail "--list: a full output is no error"
+    says 'standard output' err
+fi
+
 after=$(ls -a /dev/shm /tmp 2>/dev/null | grep -i iotape | grep -v iotape-tests)
 equal "left behind" "$before" "$after"
 exit 0

@@ -114,4 +114,24 @@ wait $!
 equal "interrupted exit" 1 $?
 says 'interrupted' err
 ls -A | grep -q t2 && fail "an interrupted conversion left $(ls -A | grep t2)"
+# A lost terminal is an interrupt; under nohup it is not.
+iotape-convert --from synth 'rw=randwrite,size=100g,ops=1g' -o t2.tape >out 2>err &
+sleep 1
+kill -HUP $!
+wait $!
+equal "hung up exit" 1 $?
+says 'interrupted' err
+ls -A | grep -q t2 && fail "a conversion that lost its terminal left $(ls -A | grep t2)"
+(trap '' HUP; exec iotape-convert --from synth 'rw=randwrite,size=100g,ops=1g' -o t2.tape >out 2>err) &
+sleep 1
+kill -HUP $!
+sleep 0.3
+kill -TERM $! || fail "an ignored SIGHUP ended it"
+wait $!
+
+# ulimit -f is a full disk: an error, nothing left.
+(ulimit -f 4; iotape-convert --from synth 'rw=randwrite,size=1g,ops=200k' -o t2.csv >out 2>err)
+equal "file size limit exit" 1 $?
+says 'too large' err
+ls -A | grep -q t2 && fail "a conversion at its file size limit left $(ls -A | grep t2)"
 exit 0

@@ -92,4 +92,33 @@ runs 2 iotape replay file.tape --engine sync --root root --target root/file
 runs 2 iotape replay file.tape --engine sync --root root --destroy root/file --writes
 runs 2 iotape replay file.tape --engine sync --root root --destroy /dev/null
 runs 2 iotape replay --engine null
+# A CPU beyond what can be named is an error, not left out.
+runs 1 iotape replay file.tape --engine null --pin 4095
+says "'4095' is not a list of CPUs" err
+runs 1 iotape replay file.tape --engine null --pin 0-4095
+runs 0 iotape replay file.tape --engine null --pin 0 -q
+
+# A lost terminal ends a run as an interrupt does: with its report. Under nohup it does not.
+printf '0,read,/file,0,4096\n20000000,read,/file,0,4096\n' >in.csv
+runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length in.csv -o long.tape
+iotape-replay long.tape --engine null --pace recorded --json hup.json >out 2>err &
+sleep 1
+kill -HUP $!
+wait $!
+equal "hung up exit" 129 $?
+equal "its report" 1 "$(json hup.json .ops_completed)"
+(trap '' HUP; exec iotape-replay long.tape --engine null --pace recorded --json term.json >out 2>err) &
+sleep 1
+kill -HUP $!
+sleep 0.3
+kill -TERM $! || fail "an ignored SIGHUP ended it"
+wait $!
+equal "ended by the other" 143 $?
+
+# ulimit -f is a full disk: an error, and what was written of the result is a tape.
+runs 0 iotape convert -q --from synth 'rw=randread,bs=4k,size=1m,ops=100k' -o many.tape
+(ulimit -f 16; iotape-replay many.tape --engine null --result cut.tape >out 2>err)
+equal "file size limit exit" 1 $?
+says 'too large' err
+runs 0 iotape info cut.tape
 exit 0
