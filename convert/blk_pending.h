@@ -23,9 +23,10 @@ struct blk_piece_key {
 /* How an operation's completion may look. */
 enum blk_wait {
     BLK_WAIT_PLAIN,
-    BLK_WAIT_SEQUENCE, /* a write that flushes before or after: an empty completion may end it */
-    BLK_WAIT_LOOSE,    /* a discard, which may be one range of several in a request; or an append,
-                          which completes at the sector it was given */
+    BLK_WAIT_SEQUENCE, /* a write that flushes before or after: an empty completion may end it
+                        */
+    BLK_WAIT_LOOSE, /* a discard, which may be one range of several in a request; or an append,
+                       which completes at the sector it was given */
 };
 
 struct blk_completion {

@@ -10,7 +10,9 @@ enum value {
     VALUE_TEXT,
     VALUE_NUMBER,
     VALUE_FLAG, /* 0 or 1; bare: 1 */
+    VALUE_NOT_FLAG,
     VALUE_SIZE,
+    VALUE_PART,         /* a size or PCT%; kept as text */
     VALUE_SECONDS,      /* a bare number is seconds; stored in ns */
     VALUE_MICROSECONDS, /* a bare number is microseconds; stored in ns */
 };
@@ -31,12 +33,12 @@ static const struct {
     {"bssplit", VALUE_TEXT, AT(bssplit)},
     {"ba", VALUE_SIZE, AT(align_bytes)},
     {"blockalign", VALUE_SIZE, AT(align_bytes)},
-    {"size", VALUE_SIZE, AT(size_bytes)},
-    {"io_size", VALUE_SIZE, AT(io_size_bytes)},
-    {"io_limit", VALUE_SIZE, AT(io_size_bytes)},
-    {"filesize", VALUE_TEXT, AT(filesize)},
-    {"offset", VALUE_SIZE, AT(offset_bytes)},
-    {"offset_increment", VALUE_SIZE, AT(offset_increment_bytes)},
+    {"size", VALUE_PART, AT(size)},
+    {"io_size", VALUE_PART, AT(io_size)},
+    {"io_limit", VALUE_PART, AT(io_size)},
+    {"filesize", VALUE_PART, AT(filesize)},
+    {"offset", VALUE_PART, AT(offset)},
+    {"offset_increment", VALUE_PART, AT(offset_increment)},
     {"nrfiles", VALUE_NUMBER, AT(files)},
     {"nr_files", VALUE_NUMBER, AT(files)},
     {"numjobs", VALUE_NUMBER, AT(jobs)},
@@ -50,10 +52,22 @@ static const struct {
     {"iodepth_batch_complete_max", VALUE_NUMBER, AT(complete_max)},
     {"iodepth_low", VALUE_NUMBER, AT(depth_low)},
     {"rate_iops", VALUE_TEXT, AT(rate_iops)},
+    {"rate", VALUE_TEXT, AT(rate)},
     {"rate_process", VALUE_TEXT, AT(rate_process)},
     {"thinktime", VALUE_MICROSECONDS, AT(think_ns)},
     {"thinktime_blocks", VALUE_NUMBER, AT(think_blocks)},
     {"random_distribution", VALUE_TEXT, AT(random)},
+    {"percentage_random", VALUE_TEXT, AT(random_pct)},
+    {"rw_sequencer", VALUE_TEXT, AT(sequencer)},
+    {"file_service_type", VALUE_TEXT, AT(service)},
+    {"filename_format", VALUE_TEXT, AT(name_format)},
+    {"stonewall", VALUE_FLAG, AT(stonewall)},
+    {"wait_for_previous", VALUE_FLAG, AT(stonewall)},
+    {"startdelay", VALUE_SECONDS, AT(start_delay_ns)},
+    {"start_delay", VALUE_SECONDS, AT(start_delay_ns)},
+    {"ramp_time", VALUE_SECONDS, AT(ramp_ns)},
+    {"fill_device", VALUE_FLAG, AT(fill_device)},
+    {"fill_fs", VALUE_FLAG, AT(fill_device)},
     {"norandommap", VALUE_FLAG, AT(no_random_map)},
     {"loops", VALUE_NUMBER, AT(loops)},
     {"fsync", VALUE_NUMBER, AT(fsync)},
@@ -61,7 +75,7 @@ static const struct {
     {"end_fsync", VALUE_FLAG, AT(end_fsync)},
     {"fsync_on_close", VALUE_FLAG, AT(fsync_on_close)},
     {"direct", VALUE_FLAG, AT(direct)},
-    {"buffered", VALUE_FLAG, AT(buffered)},
+    {"buffered", VALUE_NOT_FLAG, AT(direct)},
     {"sync", VALUE_TEXT, AT(sync)},
     {"runtime", VALUE_SECONDS, AT(runtime_ns)},
     {"timeout", VALUE_SECONDS, AT(runtime_ns)},
@@ -74,32 +88,69 @@ static const struct {
     {"thread", VALUE_FLAG, AT(thread)},
 };
 
-/* They change how fio reports, names or prepares things, not which I/O it does. */
-static const char *const no_effect[] = {
+/* How fio reports and logs. */
+static const char *const reporting[] = {
     "name",
     "description",
     "group_reporting",
-    "randrepeat",
-    "allrandrepeat",
+    "new_group",
+    "stats",
     "write_bw_log",
     "write_lat_log",
     "write_iops_log",
     "write_hist_log",
+    "write_iolog",
+    "per_job_logs",
     "log_avg_msec",
-    "log_offset",
+    "log_window_value",
     "log_max_value",
+    "log_offset",
+    "log_prio",
+    "log_compression",
+    "log_store_compressed",
+    "log_unix_epoch",
+    "log_alternate_epoch",
+    "log_hist_msec",
+    "log_hist_coarseness",
+    "log_entries",
+    "block_error_percentiles",
+    "bwavgtime",
+    "iopsavgtime",
     "disable_lat",
     "disable_clat",
     "disable_slat",
     "disable_bw",
     "disable_bw_measurement",
     "gtod_reduce",
+    "gtod_cpu",
     "clocksource",
     "percentile_list",
     "clat_percentiles",
     "lat_percentiles",
     "slat_percentiles",
     "unified_rw_reporting",
+    "eta",
+    "eta_interval",
+    "status_interval",
+    "minimal",
+    "output_format",
+    "significant_figures",
+    "kb_base",
+    "unit_base",
+    "disk_util",
+    "steadystate_check_interval",
+    "error_dump",
+    "rate_cycle",
+    "rate_min",
+    "rate_iops_min",
+    "ratemin",
+};
+
+/* Which memory, data or processors fio uses, and how it prepares files: not which I/O it does.
+ */
+static const char *const no_effect[] = {
+    "randrepeat",
+    "allrandrepeat",
     "refill_buffers",
     "scramble_buffers",
     "zero_buffers",
@@ -113,34 +164,34 @@ static const char *const no_effect[] = {
     "create_serialize",
     "create_fsync",
     "create_only",
+    "allow_file_create",
+    "allow_mounted_write",
     "overwrite",
     "unlink",
+    "unlink_each_loop",
     "random_generator",
-    "eta",
-    "eta_interval",
-    "status_interval",
-    "minimal",
-    "significant_figures",
-    "per_job_logs",
-    "ramp_time",
+    "rwmixcycle",
+    "softrandommap",
     "exitall",
-    "new_group",
-    "stats",
-    "kb_base",
-    "unit_base",
-    "write_iolog",
     "pre_read",
-    "file_service_type",
-    "disk_util",
+    "openfiles",
+    "thinktime_spin",
+    "io_submit_mode",
+    "serialize_overlap",
     "registerfiles",
     "fixedbufs",
     "hipri",
     "sqthread_poll",
     "userspace_reap",
     "nowait",
+    "nonvectored",
+    "force_async",
     "lockmem",
     "mem",
     "iomem",
+    "mem_align",
+    "iomem_align",
+    "hugepage-size",
     "nice",
     "prio",
     "prioclass",
@@ -149,6 +200,14 @@ static const char *const no_effect[] = {
     "cpus_allowed_policy",
     "numa_cpu_nodes",
     "numa_mem_policy",
+    "uid",
+    "gid",
+    "max_latency",
+    "continue_on_error",
+    "ignore_error",
+    "fadvise_hint",
+    "exec_prerun",
+    "exec_postrun",
 };
 
 void fiojob_conf_init(struct fiojob_conf *conf)
@@ -168,6 +227,8 @@ void fiojob_conf_init(struct fiojob_conf *conf)
                                  .seed = 1,
                                  .random = "random",
                                  .rate_process = "linear",
+                                 .sequencer = "sequential",
+                                 .service = "roundrobin",
                                  .sync = "none"};
 }
 
@@ -258,12 +319,22 @@ static int store(struct fiojob_conf *conf, enum value value, size_t offset, cons
     int err = 0;
 
     switch (value) {
+    case VALUE_PART:
+        err = fiojob_size(text, strcspn(text, "%"), &number);
+        if (err < 0 || (strchr(text, '%') && (number > 100 || strchr(text, '%')[1] != '\0')))
+            return -EINVAL;
+        memcpy(at, &text, sizeof(text));
+        return 0;
     case VALUE_TEXT:
         if (text[0] == '\0')
             return -EINVAL;
         memcpy(at, &text, sizeof(text));
         return 0;
     case VALUE_FLAG: err = text[0] ? parse_number(text, &number) : 0; break;
+    case VALUE_NOT_FLAG:
+        err = text[0] ? parse_number(text, &number) : 0;
+        number = !number;
+        break;
     case VALUE_NUMBER: err = parse_number(text, &number); break;
     case VALUE_SIZE: err = fiojob_size(text, strlen(text), &number); break;
     case VALUE_SECONDS: err = parse_time(text, 1000000000, &number); break;
@@ -274,14 +345,23 @@ static int store(struct fiojob_conf *conf, enum value value, size_t offset, cons
     return err;
 }
 
+static bool is_one_of(const char *const *keys, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
 enum fiojob_set fiojob_conf_set(struct fiojob_conf *conf, const char *key, const char *text)
 {
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         if (strcmp(options[i].key, key) == 0)
             return store(conf, options[i].value, options[i].offset, text) < 0 ? FIOJOB_BAD_VALUE
                                                                               : FIOJOB_TAKEN;
-    for (size_t i = 0; i < sizeof(no_effect) / sizeof(no_effect[0]); i++)
-        if (strcmp(no_effect[i], key) == 0)
-            return FIOJOB_NO_EFFECT;
+    if (is_one_of(reporting, sizeof(reporting) / sizeof(reporting[0]), key))
+        return FIOJOB_REPORTING;
+    if (is_one_of(no_effect, sizeof(no_effect) / sizeof(no_effect[0]), key))
+        return FIOJOB_NO_EFFECT;
     return FIOJOB_UNKNOWN;
 }

@@ -11,12 +11,15 @@
 struct fiojob_conf {
     const char *name;
     const char *rw, *bs, *bsrange, *bssplit, *filename, *directory, *ioengine, *random,
-        *rate_iops, *rate_process, *sync, *filesize;
-    uint64_t size_bytes, io_size_bytes, offset_bytes, offset_increment_bytes, align_bytes;
+        *rate_iops, *rate, *rate_process, *sync, *sequencer, *random_pct, *service,
+        *name_format;
+    /* sizes, or percents of the file */
+    const char *filesize, *size, *io_size, *offset, *offset_increment;
+    uint64_t align_bytes;
     uint64_t files, jobs, mix_read_pct, mix_write_pct, depth, batch, complete_min, complete_max,
         depth_low;
-    uint64_t think_ns, think_blocks, loops, fsync, fdatasync, direct, buffered, runtime_ns, ops,
-        no_random_map, seed, thread, time_based, end_fsync, fsync_on_close;
+    uint64_t think_ns, think_blocks, loops, fsync, fdatasync, direct, runtime_ns, ramp_ns, ops,
+        start_delay_ns, stonewall, fill_device, no_random_map, seed, thread, time_based, end_fsync, fsync_on_close;
 };
 
 /* fio's defaults. */
@@ -25,7 +28,8 @@ void fiojob_conf_init(struct fiojob_conf *conf);
 /* What became of one KEY=VALUE (value "" for a bare KEY). */
 enum fiojob_set {
     FIOJOB_TAKEN,
-    FIOJOB_NO_EFFECT, /* an option that says nothing about the I/O (reporting, naming) */
+    FIOJOB_REPORTING, /* says how fio reports: nothing to do with the I/O */
+    FIOJOB_NO_EFFECT, /* says where memory or data come from, or the like: not which I/O */
     FIOJOB_UNKNOWN,   /* an option that is not understood */
     FIOJOB_BAD_VALUE,
 };

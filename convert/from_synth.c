@@ -20,7 +20,7 @@ static int run(struct input **inputs, size_t count, struct import *import, const
     if (err == 0)
         err = opts_parse_text(synth_opts, &spec, line, NULL, &storage, import_diag(import));
     if (err == 0)
-        err = synth_generate(&spec, import);
+        err = synth_generate(&spec, import, NULL);
     free(storage);
     return err;
 }

@@ -89,25 +89,53 @@ static int say_what(struct synth *synth)
 
 /* ---- one op --------------------------------------------------------------------------- */
 
-static uint64_t op_size(const struct synth *synth, struct stream *stream)
+bool synth_rw_writes(int rw)
 {
-    if (synth->size_count) {
+    switch (rw) {
+    case SYNTH_WRITE:
+    case SYNTH_RANDWRITE:
+    case SYNTH_REWRITE:
+    case SYNTH_RERECORD:
+    case SYNTH_TRIM:
+    case SYNTH_RANDTRIM:
+    case SYNTH_TRIMWRITE:
+    case SYNTH_RANDTRIMWRITE: return true;
+    default: return false;
+    }
+}
+
+static bool is_random(int rw)
+{
+    return rw == SYNTH_RANDREAD || rw == SYNTH_RANDWRITE || rw == SYNTH_RANDRW ||
+           rw == SYNTH_RANDTRIM || rw == SYNTH_RANDTRIMWRITE;
+}
+
+static bool is_trimwrite(int rw)
+{
+    return rw == SYNTH_TRIMWRITE || rw == SYNTH_RANDTRIMWRITE;
+}
+
+static uint64_t op_size(const struct sizes *sizes, struct stream *stream)
+{
+    if (sizes->count) {
         double unit = synth_rng_unit(&stream->rng);
         unsigned int i = 0;
 
-        while (i + 1 < synth->size_count && unit > synth->shares[i])
+        while (i + 1 < sizes->count && unit > sizes->shares[i])
             i++;
-        return synth->sizes[i];
+        return sizes->sizes[i];
     }
-    if (synth->least == synth->most)
-        return synth->least;
-    return synth->least * (1 + synth_rng_below(&stream->rng, synth->most / synth->least));
+    if (sizes->least == sizes->most)
+        return sizes->least;
+    return sizes->least * (1 + synth_rng_below(&stream->rng, sizes->most / sizes->least));
 }
 
-static uint64_t random_place(const struct synth *synth, struct stream *stream,
-                             const struct cursor *cursor, uint64_t length)
+static uint64_t new_place(const struct synth *synth, struct stream *stream,
+                          const struct cursor *cursor, uint64_t length, enum way way)
 {
-    uint64_t units = (synth->span - length) / synth->align + 1, unit;
+    uint64_t align =
+        synth->spec->align_bytes ? synth->spec->align_bytes : synth->sizes[way].least;
+    uint64_t units = (synth->span - length) / align + 1, unit;
 
     switch (synth->pick) {
     case PICK_ONCE:
@@ -120,20 +148,40 @@ static uint64_t random_place(const struct synth *synth, struct stream *stream,
         break;
     default: unit = synth_rng_below(&stream->rng, units);
     }
-    return unit * synth->align;
+    return unit * align;
+}
+
+/* A new place, unless a run or the share that follows asks for the one behind the last op. */
+static uint64_t random_place(const struct synth *synth, struct stream *stream,
+                             const struct cursor *cursor, uint64_t length, enum way way)
+{
+    const struct synth_spec *spec = synth->spec;
+    uint64_t behind = cursor->last_bytes + (spec->run_identical ? 0 : cursor->last_length);
+    bool follows = stream->run_left > 0;
+
+    if (spec->follow_pct > 0)
+        follows |= synth_rng_below(&stream->rng, 100) < spec->follow_pct;
+    if (stream->run_left > 0)
+        stream->run_left--;
+    if (follows && cursor->ops > 0 && behind <= synth->span && length <= synth->span - behind)
+        return behind;
+    if (spec->run_ops > 1 && stream->run_left == 0)
+        stream->run_left = spec->run_ops - 1;
+    return new_place(synth, stream, cursor, length, way);
 }
 
 /* The next place of a sequential cursor; a last op may be cut short by the end. */
-static uint64_t next_place(const struct synth *synth, struct cursor *cursor, uint64_t *length)
+static uint64_t next_place(const struct synth *synth, struct cursor *cursor, uint64_t *length,
+                           enum way way)
 {
-    uint64_t place;
+    uint64_t *next = &cursor->next_bytes[synth->spec->own_places ? way : 0], place;
 
-    if (cursor->next_bytes >= synth->span)
-        cursor->next_bytes = 0;
-    place = cursor->next_bytes;
+    if (*next >= synth->span)
+        *next = 0;
+    place = *next;
     if (*length > synth->span - place)
         *length = synth->span - place;
-    cursor->next_bytes += *length;
+    *next += *length + synth->spec->hole_bytes;
     return place;
 }
 
@@ -148,41 +196,76 @@ static uint64_t stride_place(const struct synth *synth, const struct cursor *cur
 }
 
 static void place_op(const struct synth *synth, struct stream *stream, struct cursor *cursor,
-                     struct trace_op *op)
+                     struct trace_op *op, enum way way)
 {
     uint64_t place;
 
-    switch (synth->rw) {
-    case SYNTH_RANDREAD:
-    case SYNTH_RANDWRITE:
-    case SYNTH_RANDRW:
-    case SYNTH_RANDTRIM: place = random_place(synth, stream, cursor, op->length); break;
-    case SYNTH_RERECORD: place = 0; break;
-    case SYNTH_STRIDEREAD: place = stride_place(synth, cursor, op->length); break;
-    case SYNTH_BACKREAD:
-        place = synth->span - next_place(synth, cursor, &op->length) - op->length;
-        break;
-    default: place = next_place(synth, cursor, &op->length);
-    }
+    if (is_random(synth->rw))
+        place = random_place(synth, stream, cursor, op->length, way);
+    else if (synth->rw == SYNTH_RERECORD)
+        place = 0;
+    else if (synth->rw == SYNTH_STRIDEREAD)
+        place = stride_place(synth, cursor, op->length);
+    else if (synth->rw == SYNTH_BACKREAD)
+        place = synth->span - next_place(synth, cursor, &op->length, way) - op->length;
+    else
+        place = next_place(synth, cursor, &op->length, way);
     cursor->ops++;
+    cursor->last_bytes = place;
+    cursor->last_length = op->length;
     op->offset = synth->spec->offset_bytes + place;
 }
 
-static unsigned int op_kind(const struct synth *synth, struct stream *stream)
+static enum way op_way(const struct synth *synth, struct stream *stream)
 {
     switch (synth->rw) {
-    case SYNTH_WRITE:
-    case SYNTH_RANDWRITE:
-    case SYNTH_REWRITE:
-    case SYNTH_RERECORD: return TRACE_WRITE;
     case SYNTH_TRIM:
-    case SYNTH_RANDTRIM: return TRACE_DISCARD;
+    case SYNTH_RANDTRIM:
+    case SYNTH_TRIMWRITE:
+    case SYNTH_RANDTRIMWRITE: return WAY_TRIM;
     case SYNTH_RW:
     case SYNTH_RANDRW:
-        return synth_rng_below(&stream->rng, 100) < synth->spec->rwmix ? TRACE_READ
-                                                                       : TRACE_WRITE;
-    default: return TRACE_READ;
+        return synth_rng_below(&stream->rng, 100) < synth->spec->rwmix ? WAY_READ : WAY_WRITE;
+    default: return synth_rw_writes(synth->rw) ? WAY_WRITE : WAY_READ;
     }
+}
+
+/* Kind, size and place of the next op at a cursor. */
+static void shape_op(const struct synth *synth, struct stream *stream, struct cursor *cursor,
+                     struct trace_op *op)
+{
+    static const uint8_t kinds[WAYS] = {TRACE_READ, TRACE_WRITE, TRACE_DISCARD};
+    enum way way;
+
+    if (cursor->trimmed) {
+        op->kind = TRACE_WRITE;
+        op->length = cursor->last_length;
+        op->offset = synth->spec->offset_bytes + cursor->last_bytes;
+        cursor->trimmed = false;
+        return;
+    }
+    way = op_way(synth, stream);
+    op->kind = kinds[way];
+    op->length = op_size(&synth->sizes[way], stream);
+    place_op(synth, stream, cursor, op, way);
+    cursor->trimmed = is_trimwrite(synth->rw);
+}
+
+static void next_file(const struct synth *synth, struct stream *stream)
+{
+    const struct synth_spec *spec = synth->spec;
+    uint64_t stay = spec->switch_ops;
+
+    if (spec->file_order == SYNTH_FILES_ONE_BY_ONE)
+        stay = (uint64_t)ceil((double)synth->span / synth_stage_mean(synth, synth->rw)) *
+               (is_trimwrite(synth->rw) ? 2 : 1);
+    if (++stream->until_switch < stay)
+        return;
+    stream->until_switch = 0;
+    if (spec->file_order == SYNTH_FILES_RANDOM)
+        stream->file = (uint32_t)synth_rng_below(&stream->rng, spec->files);
+    else
+        stream->file = (stream->file + 1) % (uint32_t)spec->files;
 }
 
 static uint32_t op_flags(const struct synth_spec *spec, unsigned int kind)
@@ -216,7 +299,7 @@ static int emit_sync(struct synth *synth, uint64_t index, uint32_t file, int64_t
     return import_op(synth->import, &op);
 }
 
-/* The next op of a stream: file and cursor in turn, then kind, size and place. */
+/* The next op of a stream. */
 static int emit_op(struct synth *synth, uint64_t index, int64_t issue_ns, uint64_t batch)
 {
     const struct synth_spec *spec = synth->spec;
@@ -230,16 +313,15 @@ static int emit_op(struct synth *synth, uint64_t index, int64_t issue_ns, uint64
     op.api = (uint8_t)spec->api;
     op.stream = stream->table;
     op.file = file_table(synth, index, file);
-    op.kind = (uint8_t)op_kind(synth, stream);
+    shape_op(synth, stream, &stream->cursors[file * spec->contexts + stream->context], &op);
     op.flags = op_flags(spec, op.kind);
-    op.length = op_size(synth, stream);
-    place_op(synth, stream, &stream->cursors[file * spec->contexts + stream->context], &op);
     if (op.flags & TRACE_F_APPEND)
         op.offset = TRACE_UNKNOWN_U64;
-    stream->context = (stream->context + 1) % (uint32_t)spec->contexts;
-    if (++stream->until_switch >= spec->switch_ops) {
-        stream->until_switch = 0;
-        stream->file = (stream->file + 1) % (uint32_t)spec->files;
+    if (!stream->cursors[file * spec->contexts + stream->context].trimmed) {
+        stream->context = (stream->context + 1) % (uint32_t)spec->contexts;
+        next_file(synth, stream);
+    } else {
+        stream->until_switch++;
     }
     err = import_op(synth->import, &op);
     if (op.kind == TRACE_WRITE)
@@ -303,10 +385,10 @@ static void begin_stage(struct synth *synth, int rw)
         struct stream *stream = &synth->streams[i];
 
         stream->file = stream->context = 0;
-        stream->until_switch = 0;
+        stream->until_switch = stream->run_left = 0;
         for (uint64_t at = 0; at < spec->files * spec->contexts; at++)
             stream->cursors[at] = (struct cursor){
-                .next_bytes = at % spec->contexts * spec->context_offset_bytes % synth->span};
+                .next_bytes = {at % spec->contexts * spec->context_offset_bytes % synth->span}};
     }
 }
 
@@ -327,24 +409,27 @@ static int end_stage(struct synth *synth, int64_t last_ns)
 static uint64_t stage_ops(const struct synth *synth)
 {
     const struct synth_spec *spec = synth->spec;
+    double mean = synth_stage_mean(synth, synth->rw);
 
     if (spec->ops)
         return spec->ops;
     if (spec->runtime_ns)
         return UINT64_MAX;
-    return (uint64_t)ceil((double)synth->span / synth->mean_size) * spec->files * spec->streams;
+    return (uint64_t)ceil((double)synth->span / mean) * spec->files * spec->streams *
+           (is_trimwrite(synth->rw) ? 2 : 1);
 }
 
 static int run_stage(struct synth *synth, int rw)
 {
     const struct synth_spec *spec = synth->spec;
-    uint64_t total = stage_ops(synth), issued = 0, round = 0;
+    uint64_t total, issued = 0, round = 0;
     int64_t end_ns =
         spec->runtime_ns ? synth->stage_start_ns + (int64_t)spec->runtime_ns : INT64_MAX;
     int64_t now_ns = synth->stage_start_ns, last_ns = now_ns;
     int err = 0;
 
     begin_stage(synth, rw);
+    total = stage_ops(synth);
     if (spec->opens)
         err = emit_calls(synth, TRACE_OPEN, now_ns);
     for (; issued < total && err == 0; round++) {
@@ -368,13 +453,13 @@ static int run_stage(struct synth *synth, int rw)
     synth->stage_start_ns = spec->runtime_ns ? end_ns
                             : spec->rate > 0 || spec->think_ns
                                 ? due_ns(synth, issued, round / spec->streams)
-                                : 0;
+                                : spec->start_ns;
     return err;
 }
 
-int synth_generate(const struct synth_spec *spec, struct import *import)
+int synth_generate(const struct synth_spec *spec, struct import *import, int64_t *ret_end_ns)
 {
-    struct synth synth = {.spec = spec, .import = import};
+    struct synth synth = {.spec = spec, .import = import, .stage_start_ns = spec->start_ns};
     int err = synth_check(&synth);
 
     if (err < 0)
@@ -395,6 +480,8 @@ int synth_generate(const struct synth_spec *spec, struct import *import)
         err = say_what(&synth);
     for (unsigned int i = 0; i < synth.stage_count && err == 0; i++)
         err = run_stage(&synth, synth.stages[i]);
+    if (err == 0 && ret_end_ns != NULL)
+        *ret_end_ns = synth.stage_start_ns;
     free(synth.file_tables);
     free(synth.streams);
     free(synth.cursors);

@@ -39,6 +39,9 @@ enum synth_rw {
     SYNTH_BACKREAD,
     SYNTH_RERECORD,
     SYNTH_STRIDEREAD,
+    /* each place is discarded, then written */
+    SYNTH_TRIMWRITE,
+    SYNTH_RANDTRIMWRITE,
     SYNTH_RW_COUNT
 };
 
@@ -46,6 +49,11 @@ enum synth_arrival {
     SYNTH_CONSTANT,
     SYNTH_POISSON,
     SYNTH_BURST
+};
+enum synth_file_order {
+    SYNTH_FILES_TURN,
+    SYNTH_FILES_RANDOM,
+    SYNTH_FILES_ONE_BY_ONE /* each to its end */
 };
 enum synth_sync {
     SYNTH_FSYNC,
@@ -59,12 +67,19 @@ struct synth_spec {
     uint64_t rwmix;      /* percent of reads in rw and randrw */
     const char *bs;      /* "4k", or "4k-64k": uniform over multiples of the smaller */
     const char *bssplit; /* "4k/60:64k/40": sizes and their percent */
+    const char *bs_write, *bssplit_write; /* of writes and discards; NULL = as the above */
     uint64_t size_bytes; /* of each file */
     uint64_t offset_bytes, align_bytes, stride_bytes;
     const char *random; /* "uniform", "once", "zipf:1.1" */
+    uint64_t follow_pct; /* of random ops that follow the one before in place */
+    uint64_t run_ops;    /* random: a new place only every run_ops ops; 0 = each */
+    bool run_identical;  /* ... and the others at the same place, not behind it */
+    uint64_t hole_bytes; /* sequential: left out between ops */
+    bool own_places;     /* sequential: reads and writes each go through the file by themselves */
     /* where */
     const char *path; /* a file's name; with several, a number is appended */
     uint64_t files, contexts, context_offset_bytes, switch_ops;
+    int file_order; /* enum synth_file_order */
     uint64_t streams;
     bool processes;     /* streams are processes, else threads of one */
     bool private_files; /* each stream has files of its own */
@@ -92,13 +107,17 @@ struct synth_spec {
     const char *comm;         /* of the streams; NULL = "synth" */
     uint32_t first_pid;       /* 0 = 1000 */
     uint64_t first_batch;
+    int64_t start_ns; /* when the first stage begins */
     bool silent; /* no note on how to replay it */
 };
 
 extern const struct opt synth_opts[];
 
-/* Generates all ops of spec into import. -EBADMSG with the diag set when spec makes no sense.
- */
-int synth_generate(const struct synth_spec *spec, struct import *import) TRACE_MUST_CHECK;
+/* Generates all ops of spec into import; *ret_end_ns (NULL is fine) is when its last stage ends.
+ * -EBADMSG with the diag set when spec makes no sense. */
+int synth_generate(const struct synth_spec *spec, struct import *import,
+                   int64_t *ret_end_ns) TRACE_MUST_CHECK;
+/* The mean size of spec's ops; 0 when its sizes make no sense. */
+double synth_mean_bytes(const struct synth_spec *spec, struct import *import);
 
 #endif

@@ -10,9 +10,12 @@
 
 #define SPEC(member) offsetof(struct synth_spec, member)
 
-static const char *const rws[] = {"read", "write", "randread", "randwrite", "rw", "randrw",
-                                  "trim", "randtrim", "rewrite", "reread", "backread",
-                                  "rerecord", "strideread", NULL};
+/* In the order of enum synth_rw. */
+static const char *const rws[SYNTH_RW_COUNT + 1] = {
+    "read",     "write",   "randread", "randwrite", "rw",       "randrw",     "trim",
+    "randtrim", "rewrite", "reread",   "backread",  "rerecord", "strideread", "trimwrite",
+    "randtrimwrite"};
+static const char *const file_orders[] = {"turn", "random", "one-by-one", NULL};
 static const char *const arrivals[] = {"constant", "poisson", "burst", NULL};
 static const char *const syncs[] = {"fsync", "fdatasync", NULL};
 /* In the order of enum trace_api. */
@@ -22,7 +25,8 @@ static const char *const apis[] = {"unknown", "sync", "vectored", "libaio", "io_
 const struct opt synth_opts[] = {
     {.help = "What"},
     {"rw", 0, OPT_ENUM, SPEC(rw), .arg = "KIND", .def = "read", .values = rws,
-     .help = "read, write, randread, randwrite, rw (sequential, mixed), randrw, trim, randtrim"},
+     .help = "read, write, randread, randwrite, rw (sequential, mixed), randrw, trim, randtrim, "
+             "trimwrite, randtrimwrite"},
     {"stages", 0, OPT_STRING, SPEC(stages), .arg = "A:B",
      .help = "several kinds one after the other, each over the whole of every file unless ops "
              "says less: write:rewrite:read:reread:randread:randwrite:backread:rerecord:"
@@ -33,6 +37,10 @@ const struct opt synth_opts[] = {
      .help = "bytes an op (aio-stress, iozone: record size), or any multiple of A up to B"},
     {"bssplit", 0, OPT_STRING, SPEC(bssplit), .arg = "SIZE/PCT:...",
      .help = "sizes and how often, 4k/60:64k/40"},
+    {"bs_write", 0, OPT_STRING, SPEC(bs_write), .arg = "SIZE|A-B",
+     .help = "of writes and discards, where they differ from bs"},
+    {"bssplit_write", 0, OPT_STRING, SPEC(bssplit_write), .arg = "SIZE/PCT:...",
+     .help = "of writes and discards, where they differ from bssplit"},
     {"size", 0, OPT_SIZE, SPEC(size_bytes), .arg = "SIZE", .def = "1g", .min = 1,
      .max = 1ull << 62, .help = "bytes of each file"},
     {"offset", 0, OPT_SIZE, SPEC(offset_bytes), .arg = "SIZE", .max = 1ull << 62,
@@ -43,6 +51,16 @@ const struct opt synth_opts[] = {
      .help = "strideread: from one op's start to the next"},
     {"random", 0, OPT_STRING, SPEC(random), .arg = "HOW", .def = "uniform",
      .help = "random offsets: uniform, once (each block once), zipf:THETA"},
+    {"follow", 0, OPT_COUNT, SPEC(follow_pct), .arg = "PCT", .max = 100,
+     .help = "percent of random ops that follow the one before in place"},
+    {"run", 0, OPT_COUNT, SPEC(run_ops), .arg = "N",
+     .help = "random offsets only for every Nth op, the others follow in place"},
+    {"run_identical", 0, OPT_FLAG, SPEC(run_identical),
+     .help = "the others of a run go to the same place"},
+    {"hole", 0, OPT_SIZE, SPEC(hole_bytes), .arg = "SIZE", .max = 1ull << 62,
+     .help = "sequential: left out between one op and the next"},
+    {"own_places", 0, OPT_FLAG, SPEC(own_places),
+     .help = "rw: reads and writes each go through the file by themselves"},
 
     {.help = "Where"},
     {"path", 0, OPT_STRING, SPEC(path), .arg = "PATH", .def = "/synth",
@@ -55,6 +73,8 @@ const struct opt synth_opts[] = {
      .help = "from one cursor's start to the next (aio-stress -C)"},
     {"switch", 0, OPT_COUNT, SPEC(switch_ops), .arg = "N", .def = "1", .min = 1,
      .help = "ops to one file before the next file (aio-stress -i)"},
+    {"file_order", 0, OPT_ENUM, SPEC(file_order), .arg = "HOW", .def = "turn",
+     .values = file_orders, .help = "the next file: turn, random, one-by-one (each to its end)"},
     {"streams", 0, OPT_COUNT, SPEC(streams), .arg = "N", .def = "1", .min = 1, .max = 1u << 20,
      .help = "threads that issue"},
     {"processes", 0, OPT_FLAG, SPEC(processes), .help = "streams are processes"},
@@ -103,74 +123,103 @@ int synth_wrong(const struct synth *synth, const char *what)
     return diag_set(import_diag(synth->import), -EBADMSG, "synth: %s", what);
 }
 
-static int parse_split(struct synth *synth)
+static int parse_split(const struct synth *synth, const char *text, struct sizes *sizes)
 {
     double total = 0;
 
-    for (const char *at = synth->spec->bssplit; *at;) {
+    sizes->least = UINT64_MAX;
+    for (const char *at = text; *at;) {
         size_t length = strcspn(at, ":"), size = strcspn(at, "/:");
-        char text[32], *end;
+        char word[32], *end;
+        uint64_t *bytes = &sizes->sizes[sizes->count];
+        double share;
 
-        if (synth->size_count == SYNTH_SIZES_MAX || size >= sizeof(text) || size == length)
+        if (sizes->count == SYNTH_SIZES_MAX || size >= sizeof(word) || size == length)
             return synth_wrong(synth, "bssplit is not SIZE/PCT:SIZE/PCT ...");
-        memcpy(text, at, size);
-        text[size] = '\0';
-        if (units_parse_size(text, &synth->sizes[synth->size_count]) < 0 ||
-            !synth->sizes[synth->size_count])
+        memcpy(word, at, size);
+        word[size] = '\0';
+        if (units_parse_size(word, bytes) < 0 || !*bytes)
             return synth_wrong(synth, "bssplit has a size that is none");
-        total += strtod(at + size + 1, &end);
-        if (end != at + length)
+        share = strtod(at + size + 1, &end);
+        if (end != at + length || !(share >= 0))
             return synth_wrong(synth, "bssplit has a percentage that is none");
-        synth->shares[synth->size_count++] = total;
+        total += share;
+        sizes->shares[sizes->count++] = total / 100;
+        sizes->mean += (double)*bytes * share / 100;
+        if (*bytes < sizes->least)
+            sizes->least = *bytes;
+        if (*bytes > sizes->most)
+            sizes->most = *bytes;
         at += length + (at[length] == ':');
     }
-    if (!synth->size_count || fabs(total - 100) > 0.01)
+    if (!sizes->count || fabs(total - 100) > 0.01)
         return synth_wrong(synth, "the percentages of bssplit do not add up to 100");
-    synth->least = UINT64_MAX;
-    for (unsigned int i = 0; i < synth->size_count; i++) {
-        double share = synth->shares[i] - (i ? synth->shares[i - 1] * 100 : 0);
+    return 0;
+}
 
-        synth->mean_size += (double)synth->sizes[i] * share / 100;
-        synth->shares[i] /= 100;
-        if (synth->sizes[i] < synth->least)
-            synth->least = synth->sizes[i];
-        if (synth->sizes[i] > synth->most)
-            synth->most = synth->sizes[i];
+static int parse_range(const struct synth *synth, const char *text, struct sizes *sizes)
+{
+    const char *dash = strchr(text, '-');
+    char least[32];
+
+    if (dash && (size_t)(dash - text) < sizeof(least)) {
+        memcpy(least, text, (size_t)(dash - text));
+        least[dash - text] = '\0';
+        if (units_parse_size(least, &sizes->least) < 0 ||
+            units_parse_size(dash + 1, &sizes->most) < 0)
+            return synth_wrong(synth, "bs is not SIZE or A-B");
+    } else if (units_parse_size(text, &sizes->least) < 0) {
+        return synth_wrong(synth, "bs is not SIZE or A-B");
+    } else {
+        sizes->most = sizes->least;
     }
+    if (!sizes->least || sizes->most < sizes->least)
+        return synth_wrong(synth, "bs is 0, or upside down");
+    sizes->most -= sizes->most % sizes->least;
+    sizes->mean = ((double)sizes->least + (double)sizes->most) / 2;
     return 0;
 }
 
 static int parse_sizes(struct synth *synth)
 {
-    const char *dash = strchr(synth->spec->bs, '-');
-    char least[32];
+    const struct synth_spec *spec = synth->spec;
+    int err = 0;
 
-    if (synth->spec->bssplit)
-        return parse_split(synth);
-    if (dash && (size_t)(dash - synth->spec->bs) < sizeof(least)) {
-        memcpy(least, synth->spec->bs, (size_t)(dash - synth->spec->bs));
-        least[dash - synth->spec->bs] = '\0';
-        if (units_parse_size(least, &synth->least) < 0 ||
-            units_parse_size(dash + 1, &synth->most) < 0)
-            return synth_wrong(synth, "bs is not SIZE or A-B");
-    } else if (units_parse_size(synth->spec->bs, &synth->least) < 0) {
-        return synth_wrong(synth, "bs is not SIZE or A-B");
-    } else {
-        synth->most = synth->least;
+    synth->least = UINT64_MAX;
+    for (unsigned int way = 0; way < WAYS && err == 0; way++) {
+        struct sizes *sizes = &synth->sizes[way];
+        const char *bs = way && spec->bs_write ? spec->bs_write : spec->bs;
+        const char *split = way && spec->bssplit_write            ? spec->bssplit_write
+                            : way && spec->bs_write != NULL ? NULL
+                                                            : spec->bssplit;
+
+        err = split ? parse_split(synth, split, sizes) : parse_range(synth, bs, sizes);
+        if (sizes->least < synth->least)
+            synth->least = sizes->least;
+        if (sizes->most > synth->most)
+            synth->most = sizes->most;
     }
-    if (!synth->least || synth->most < synth->least)
-        return synth_wrong(synth, "bs is 0, or upside down");
-    synth->most -= synth->most % synth->least;
-    synth->mean_size = ((double)synth->least + (double)synth->most) / 2;
-    return 0;
+    return err;
+}
+
+double synth_stage_mean(const struct synth *synth, int rw)
+{
+    double mix = (double)synth->spec->rwmix / 100;
+
+    if (rw == SYNTH_RW || rw == SYNTH_RANDRW)
+        return mix * synth->sizes[WAY_READ].mean + (1 - mix) * synth->sizes[WAY_WRITE].mean;
+    return synth->sizes[synth_rw_writes(rw) ? WAY_WRITE : WAY_READ].mean;
+}
+
+double synth_mean_bytes(const struct synth_spec *spec, struct import *import)
+{
+    struct synth synth = {.spec = spec, .import = import};
+
+    return parse_sizes(&synth) < 0 ? 0 : synth_stage_mean(&synth, spec->rw);
 }
 
 static int parse_stages(struct synth *synth)
 {
-    static const char *const names[SYNTH_RW_COUNT] = {
-        "read",     "write",   "randread", "randwrite", "rw",       "randrw",    "trim",
-        "randtrim", "rewrite", "reread",   "backread",  "rerecord", "strideread"};
-
     if (!synth->spec->stages) {
         synth->stages[synth->stage_count++] = synth->spec->rw;
         return 0;
@@ -180,7 +229,7 @@ static int parse_stages(struct synth *synth)
         int rw = 0;
 
         while (rw < SYNTH_RW_COUNT &&
-               (strlen(names[rw]) != length || strncmp(names[rw], at, length)))
+               (strlen(rws[rw]) != length || strncmp(rws[rw], at, length)))
             rw++;
         if (rw == SYNTH_RW_COUNT || synth->stage_count == SYNTH_STAGES_MAX)
             return diag_set(import_diag(synth->import), -EBADMSG,
@@ -225,6 +274,8 @@ int synth_check(struct synth *synth)
     if (spec->offset_bytes >= spec->size_bytes ||
         spec->size_bytes - spec->offset_bytes < synth->most)
         return synth_wrong(synth, "size holds not one op after offset");
+    if (spec->contexts > 1 && spec->own_places)
+        return synth_wrong(synth, "contexts and own_places exclude each other");
     if (spec->runtime_ns && !(spec->rate > 0) && !spec->think_ns)
         return synth_wrong(synth, "runtime needs rate or think: without them every op is due at 0");
     if (spec->rate > 0 && spec->think_ns)

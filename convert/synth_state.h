@@ -7,10 +7,23 @@
 
 enum pick { PICK_UNIFORM, PICK_ONCE, PICK_ZIPF };
 
-/* Where a stream stands in a file. */
+enum way { WAY_READ, WAY_WRITE, WAY_TRIM, WAYS };
+
+/* Where a stream stands in a file; places from spec->offset. */
 struct cursor {
-    uint64_t next_bytes; /* from spec->offset */
-    uint64_t ops;        /* placed in this stage */
+    uint64_t next_bytes[WAYS]; /* only the first, unless each way has its own place */
+    uint64_t last_bytes, last_length;
+    uint64_t ops; /* placed in this stage */
+    bool trimmed; /* trimwrite: the last place is to be written next */
+};
+
+/* The sizes of one way's ops. */
+struct sizes {
+    uint64_t sizes[SYNTH_SIZES_MAX];
+    double shares[SYNTH_SIZES_MAX]; /* cumulative, to 1 */
+    unsigned int count;
+    uint64_t least, most; /* most > least without shares: a range */
+    double mean;
 };
 
 struct stream {
@@ -18,6 +31,7 @@ struct stream {
     uint32_t table;
     uint32_t file, context; /* in turn */
     uint64_t until_switch;
+    uint64_t run_left; /* ops that still follow in place */
     uint64_t *writes; /* by file: since its last sync */
     struct cursor *cursors; /* files x contexts */
 };
@@ -30,11 +44,8 @@ struct synth {
     struct stream *streams;
     struct cursor *cursors;
     uint64_t *writes;
-    uint64_t sizes[SYNTH_SIZES_MAX];
-    double shares[SYNTH_SIZES_MAX]; /* cumulative, to 1 */
-    unsigned int size_count;
-    uint64_t least, most; /* op sizes; most > least without shares: a range */
-    double mean_size;
+    struct sizes sizes[WAYS];
+    uint64_t least, most; /* of all ways */
     uint64_t align, span; /* bytes that ops fall in, from spec->offset */
     int stages[SYNTH_STAGES_MAX];
     unsigned int stage_count;
@@ -50,6 +61,10 @@ struct synth {
 
 /* Fills in what follows from spec. -EBADMSG with the diag set when it makes no sense. */
 int synth_check(struct synth *synth);
+/* The mean size of the ops of a stage. */
+double synth_stage_mean(const struct synth *synth, int rw);
+/* True when a stage's ops write or discard, all of them. */
+bool synth_rw_writes(int rw);
 /* Sets the diag to "synth: WHAT"; -EBADMSG. */
 int synth_wrong(const struct synth *synth, const char *what);
 

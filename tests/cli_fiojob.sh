@@ -39,7 +39,7 @@ equal "reads" "150 614400" "$(json info.json '.by_op.read | "\(.count) \(.bytes)
 equal "files: one of seq, three of rand" 4 "$(json info.json .files)"
 equal "streams" 4 "$(json info.json .streams)"
 says "replay it with: iotape replay T.tape --engine io_uring --depth 16 --pace asap --batch 4 .*--direct --writes" report
-says "'group_reporting' says nothing" report
+! grep -q group_reporting report || fail "an option of reporting is worth no line"
 
 # rates are exact arrivals, and the time or the size ends the job, what comes first
 printf '[r]\nrw=randread\nsize=16m\nbs=4k\nrate_iops=1000\nruntime=2\n' >rate.fio
@@ -57,6 +57,74 @@ iotape-convert dump made.tape | awk '!/^#/ {print $4}' | sort -u >places
 equal "64 blocks, each once" 64 "$(wc -l <places)"
 says "--target DEV" report
 
+# op, file, offset and length of made.tape, as fio's iolog has them
+shape() { iotape-convert made.tape --to fioiolog -o - -q | awk '$3 == "read" || $3 == "write" || $3 == "trim" {print $3, $2, $4, $5} $2 == "read" || $2 == "write" || $2 == "trim" {print $2, $1, $3, $4}' | sed 's|/*\([^ /]*\) |\1 |'; }
+# LINES of it are what fio does for the same job
+like_fio() { # like_fio JOBTEXT
+    printf '[global]\nioengine=null\n[a]\n%b' "$1" >shape.fio
+    made shape.fio
+    shape >ours
+    [ -s ours ] || fail "nothing came of $1"
+    command -v fio >/dev/null || return 0
+    rm -f log
+    fio shape.fio --write_iolog=log >/dev/null 2>&1 || fail "fio does not run $1"
+    awk '$3 == "read" || $3 == "write" || $3 == "trim" {print $3, $2, $4, $5} $2 == "read" || $2 == "write" || $2 == "trim" {print $2, $1, $3, $4}' log >theirs
+    head -n "$(wc -l <theirs)" ours | cmp -s - theirs || { diff ours theirs | head >&2; fail "not as fio does it: $1"; }
+}
+like_fio 'rw=write:8k\nsize=64k\nio_size=20k\n'
+like_fio 'rw=read\nnrfiles=3\nfile_service_type=sequential\nsize=48k\n'
+like_fio 'rw=read\nnrfiles=3\nfile_service_type=roundrobin:2\nsize=48k\n'
+like_fio 'rw=trimwrite\nsize=32k\n'
+like_fio 'rw=write\nbs=4k,16k\nsize=64k\n'
+like_fio 'rw=trim\nbs=4k,16k,8k\nsize=64k\n'
+like_fio 'rw=read\nsize=25%\nfilesize=64k\n'
+like_fio 'rw=read\nfilename_format=$jobname-$filenum.dat\nnrfiles=2\nsize=16k\n'
+printf '[p]\nrw=read\noffset=25%%\nsize=50%%\nfilesize=64k\n' >part.fio
+made part.fio
+equal "the middle half" "read p.0.0 16384 4096 8" "$(shape | awk 'NR == 1 {first = $0} END {print first, NR}')"
+# reads and writes go through the file each by themselves, with sizes of their own
+printf '[m]\nrw=rw\nrwmixread=70\nbs=4k,16k\nsize=1m\nnumber_ios=100\n' >ways.fio
+made ways.fio
+for way in read:4096 write:16384; do
+    shape | awk -v way="${way%:*}" -v size="${way#*:}" '$1 == way {if ($3 != n * size || $4 != size) exit 1; n++} END {exit n < 10}' ||
+        fail "${way%:*}s are not in a row of ${way#*:}"
+done
+# a new place every 8 ops; half of the ops in a row
+printf '[s]\nrw=randread:8\nsize=64m\nio_size=4m\n' >run.fio
+made run.fio
+equal "new places" 128 "$(shape | awk '$3 != next_ {n++} {next_ = $3 + $4} END {print n}')"
+printf '[s]\nrw=randread\npercentage_random=50\nsize=1g\nnumber_ios=4000\n' >half.fio
+made half.fio
+new=$(shape | awk '$3 != next_ {n++} {next_ = $3 + $4} END {print n}')
+[ "$new" -gt 1850 ] && [ "$new" -lt 2150 ] || fail "$new of 4000 ops at new places, 2000 are meant"
+# bandwidth by direction: 1m of reads at 70 % are 1,463,000 bytes in all; the writes' limit does not bind
+printf '[r]\nrw=randrw\nrwmixread=50\nbs=4k,8k\nrate=400k,8m\nsize=1g\nruntime=2\ntime_based\nramp_time=1\n' >bw.fio
+made bw.fio
+equal "3 s of 100 reads and 100 writes a second" 600 "$(json info.json .ops)"
+
+# jobs behind a stonewall begin where the earlier ones end; others with a delay
+printf '[global]\nsize=16k\nbs=4k\n[one]\nrw=read\n[two]\nstonewall\nrw=write\n[three]\nrw=read\n' >wall.fio
+made wall.fio
+equal "two jobs at once" 2 "$(grep -o 'processes [0-9]*' report | cut -d' ' -f2)"
+says 'behind a stonewall' report
+equal "in order" "one 0
+three 1000000
+two 1000000" "$(iotape-convert made.tape --to csv -o - -q | awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) at[$i] = i; next} {f = $at["file"]; sub(/[.].*/, "", f); print f, $at["issue_ns"]}' | sort -u)"
+printf '[d]\nrw=read\nsize=40k\nrate_iops=10\n[e]\nrw=read\nsize=4k\nstartdelay=250ms\n[f]\nrw=read\nsize=4k\nstonewall\n' >delay.fio
+made delay.fio
+equal "ends 1 s and 1 ms after the first" 1001000000 "$(json info.json .duration_ns)"
+says '--pace recorded' report
+# buffered=0 is direct; the environment's values
+printf '[g]\nrw=read\nbuffered=0\nsize=${SHAPE_SIZE}k\n' >env.fio
+export SHAPE_SIZE=12
+made env.fio
+equal "ops of the environment's size" 3 "$(json info.json .ops)"
+says '--direct' report
+# named where it is passed over without being of reporting
+printf '[g]\nrw=read\nsize=4k\nprio=2\n' >prio.fio
+made prio.fio
+says "'prio' says nothing" report
+
 # what is not understood is named, with its place
 bad() { # bad TEXT PATTERN
     printf "$1" >bad.fio
@@ -69,11 +137,19 @@ bad() { # bad TEXT PATTERN
 bad '[a]\nrw=read\nsize=1m\nzonemode=zbd\n' 'bad.fio:4:1: .*zonemode'
 bad '[a]\nrw=read\nsize=ten\n' 'bad.fio:3:6: .*ten'
 bad '[a]\nrw=sideways\nsize=1m\n' "rw 'sideways'"
-bad '[a]\nrw=read\nbs=4k,8k\nsize=1m\n' 'differs by direction'
+bad '[a]\nrw=read\nsize=50%%\n' 'add filesize='
+bad '[a]\nrw=randrw\npercentage_random=50,20\nsize=1m\n' 'differs by direction'
+bad '[a]\nrw=write\nfill_device=1\nsize=1m\n' 'fill_device'
+bad 'include other.fio\n[a]\nrw=read\n' 'expected \[global\]'
+bad '[a]\nrw=read\ninclude other.fio\n' '3:1: another file is not read'
+bad '[a]\nrw=read\nsize=1m\nfile_service_type=zipf:1.2\n' "file_service_type 'zipf:1.2'"
+bad '[a]\nrw=read\nsize=1m\nrandom_distribution=pareto:0.2\n' "random_distribution 'pareto:0.2'"
+bad '[a]\nrw=write\nsize=1m\nverify=crc32c\n' '4:1: .*verify'
 bad '[a]\nrw=read\n' 'no size'
 bad 'rw=read\n' 'expected \[global\]'
 bad '[a\nrw=read\n' "1:2: expected '\]'"
-bad '[a]\nrw=read\nsize=${SIZE}\n' 'from the environment'
+unset NO_SUCH_SIZE
+bad '[a]\nrw=read\nsize=${NO_SUCH_SIZE}\n' "3:6: the environment has no such variable: 'NO_SUCH_SIZE'"
 
 # out: what the imitation says, and fio runs it
 runs 0 iotape-convert --from synth 'rw=randrw,rwmix=70,bssplit=4k/80:64k/20,size=64m,ops=4000,rate=2000,arrival=poisson,path=/x' -o some.tape
