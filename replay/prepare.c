@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "replay/beneath.h"
@@ -13,6 +14,7 @@
 #include "replay/plan.h"
 #include "replay/target.h"
 #include "traces/diag.h"
+#include "traces/units.h"
 
 #define CHUNK_BYTES (1u << 20)
 
@@ -60,6 +62,22 @@ static uint64_t wanted_bytes(const struct target *target, bool *ret_exact)
     return target->need_bytes;
 }
 
+/* A tape from elsewhere may name any size: said before the disk is full, not after. */
+static int check_room(const struct target *target, int fd, uint64_t bytes, struct diag *diag)
+{
+    char need[UNITS_TEXT], have[UNITS_TEXT];
+    struct statvfs fs;
+    uint64_t room;
+
+    if (fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0)
+        return 0;
+    room = (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize;
+    if (bytes <= room)
+        return 0;
+    return diag_set(diag, -ENOSPC, "%s: making it takes %s, its file system has %s free",
+                    target->path, units_size(bytes, need), units_size(room, have));
+}
+
 static int prepare_file(const struct target *target, int fd, bool existed,
                         const struct conf *conf, struct prepare_report *report, struct diag *diag)
 {
@@ -85,6 +103,11 @@ static int prepare_file(const struct target *target, int fd, bool existed,
         report->cut++;
         return ftruncate(fd, (off_t)want) == 0 ? 0 : diag_errno(diag, -errno, "%s", target->path);
     }
+    /* Zeros may be stored as nothing. */
+    if (!target->sparse && conf->fill != FILL_ZERO)
+        err = check_room(target, fd, want - have, diag);
+    if (err != 0)
+        return err;
     report->grown += existed;
     if (target->sparse)
         err = ftruncate(fd, (off_t)want) == 0 ? 0 : -errno;
@@ -103,6 +126,23 @@ static int open_in(const struct target_set *set, const struct target *target, in
                             false);
     fd = open(target->path, flags | O_CLOEXEC, target->mode);
     return fd < 0 ? -errno : fd;
+}
+
+/* A file that was made and could not be filled. */
+static void remove_half(const struct target_set *set, const struct target *target)
+{
+    const char *name;
+    int dir;
+
+    if (target->root < 0) {
+        unlink(target->path);
+        return;
+    }
+    dir = beneath_parent(set->roots[target->root].fd, target->relative, &name);
+    if (dir < 0)
+        return;
+    unlinkat(dir, name, 0);
+    close(dir);
 }
 
 static int remove_made(const struct target_set *set, const struct target *target,
@@ -180,6 +220,8 @@ static int prepare_one(const struct target_set *set, const struct target *target
     report->made += !existed;
     err = prepare_file(target, fd, existed, conf, report, diag);
     close(fd);
+    if (err != 0 && !existed)
+        remove_half(set, target);
     return err;
 }
 

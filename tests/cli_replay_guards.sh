@@ -121,4 +121,11 @@ runs 0 iotape convert -q --from synth 'rw=randread,bs=4k,size=1m,ops=100k' -o ma
 equal "file size limit exit" 1 $?
 says 'too large' err
 runs 0 iotape info cut.tape
+
+# A file that has no room is refused before the disk is full, and does not stay half made.
+printf '0,read,/exa,1152921504606846976,4096\n' >in.csv
+runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length in.csv -o exa.tape
+runs 1 timeout 20 iotape replay exa.tape --engine sync --root root --prepare
+says 'exa: making it takes 1(\.0)? EiB, its file system has .* free' err
+[ -e root/exa ] && fail "half a file is left"
 exit 0
