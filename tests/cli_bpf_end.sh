@@ -62,3 +62,18 @@ runs 1 iotape capture --recorder bpf -o f.tape --pid 4194303
 [ ! -s f.tape ] || fail "a tape of nothing"
 runs 1 iotape capture --recorder bpf -o f.tape --cgroup /nothing/here
 settled "errors"
+
+# A full disk: said, the program runs on to its end, the tape holds its whole blocks.
+if [ "$(id -u)" = 0 ] && mkdir small && mount -t tmpfs -o size=128k tmpfs small 2>/dev/null; then
+    iotape capture --recorder bpf -o small/full.tape -- \
+        sh -c 'dd if=/dev/zero of=data bs=512 count=100000 conv=notrunc 2>/dev/null; sleep 0.3; echo done >end' 2>err
+    rc=$?
+    cp small/full.tape full.tape
+    umount small
+    equal "status with the disk full" 1 $rc
+    equal "the program ended" done "$(cat end)"
+    says 'No space left' err
+    iotape info full.tape --json >info.json 2>/dev/null || fail "the tape of a full disk cannot be read"
+    [ "$(json info.json .ops)" -gt 1000 ] || fail "the tape of a full disk has too little: $(json info.json .ops)"
+    settled "disk full"
+fi
