@@ -8,6 +8,7 @@
 #include "replay/classify.h"
 #include "replay/conf.h"
 #include "replay/fit.h"
+#include "replay/plan_folders.h"
 #include "traces/diag.h"
 
 struct scan {
@@ -72,6 +73,15 @@ static void file_direct(struct plan_file *file, const struct conf *conf,
         file->align_bits |= (op->offset == TRACE_UNKNOWN_U64 ? 0 : op->offset) | op->length;
 }
 
+/* Does the operation make the file? One that failed did not; mkdir -p tries what is there. */
+static bool makes(const struct trace_op *op, uint32_t index)
+{
+    if (op->result < 0 && op->result != TRACE_UNKNOWN_I64)
+        return false;
+    return op->kind == TRACE_CREATE || op->kind == TRACE_MKDIR ||
+           ((op->kind == TRACE_RENAME || op->kind == TRACE_LINK) && index == op->file2);
+}
+
 /* The first operation on a file tells what was there before the tape. */
 static void file_first(struct scan *scan, uint32_t index, const struct trace_op *op)
 {
@@ -83,9 +93,7 @@ static void file_first(struct scan *scan, uint32_t index, const struct trace_op 
         op->kind == TRACE_RMDIR)
         file->flags |= PLAN_DIRECTORY;
     /* A first touch that found nothing says that there was nothing. */
-    if ((entry->flags & TRACE_FILE_CREATED) || op->kind == TRACE_CREATE ||
-        op->kind == TRACE_MKDIR || op->result == -ENOENT ||
-        ((op->kind == TRACE_RENAME || op->kind == TRACE_LINK) && index == op->file2))
+    if ((entry->flags & TRACE_FILE_CREATED) || op->result == -ENOENT || makes(op, index))
         file->flags |= PLAN_MADE;
     else if (entry->size_bytes != TRACE_UNKNOWN_U64)
         need(file, entry->size_bytes);
@@ -256,6 +264,8 @@ int plan_new(struct plan **ret_plan, struct trace_reader *reader, const struct c
     }
     if (err == 0)
         err = files_grow(&scan);
+    if (err == 0 && (err = plan_folders(plan, reader)) != 0)
+        diag_errno(diag, err, "plan");
     if (err == 0)
         err = plan_check(plan, conf, trace_reader_name(reader), diag);
     trace_reader_damage(reader, &damage);

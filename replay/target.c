@@ -223,7 +223,13 @@ static int target_place(const struct target_set *set, const struct conf *conf, u
     target->root = find_root(set, clone, path, &rest);
     if (target->root < 0)
         return diag_set(diag, -ENXIO, "%s: no --map or --root says where this file is", path);
-    rest = beneath_relative(rest);
+    if (rest[0] == '/' && rest[strspn(rest, "/")] == '\0') {
+        rest = "."; /* the recording's "/", or what --map replaced, itself */
+        target->plan_flags |= PLAN_DIRECTORY;
+        target->open_flags = O_RDONLY | O_DIRECTORY;
+    } else {
+        rest = beneath_relative(rest);
+    }
     if (rest == NULL)
         return diag_set(diag, -EXDEV, "%s: this path would lead out of %s", path,
                         set->roots[target->root].path);

@@ -51,6 +51,25 @@ done
 head -c 1048576 /dev/zero >one
 runs 0 iotape replay names.tape --engine sync --target one --writes --json -
 equal "names skipped" 123 "$(json out .ops_skipped_by.name_space)"
+# mkdir -p tries what is there: a folder that stood already, and the files in it, are made first.
+rm -f in.csv
+say mkdir /d '' 0 -17 ''
+say read /d/db 0 8192 8192 ''
+runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length,result,file2 in.csv -o there.tape
+rm -rf root && mkdir root
+runs 0 iotape replay there.tape --engine sync --root root --prepare --writes --json -
+equal "what was there" "1 0 0" "$(json out '"\(.errors) \(.unexpected_results) \(.short_transfers)"')"
+# Neither the root nor a folder that the tape calls a file like others is one.
+rm -f in.csv
+say open / '' 0 3 ''
+say open /d/e '' 0 4 ''
+say read /d/e/db 0 8192 8192 ''
+say fsync /d/e '' 0 0 ''
+say fsync / '' 0 0 ''
+runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length,result,file2 in.csv -o folders.tape
+rm -rf root && mkdir root
+runs 0 iotape replay folders.tape --engine sync --root root --prepare --writes --json -
+equal "folders" "0 0 5" "$(json out '"\(.errors) \(.unexpected_results) \(.ops_issued)"')"
 # Without --writes nothing is made or removed.
 rm -rf root && mkdir -p root/d
 printf x >root/d/db
