@@ -31,7 +31,7 @@ static int parse_rotate(const struct opt *opt, void *conf, const char *text, str
 static const struct opt table[] = {
     {.type = OPT_HEADING, .help = "What to record (one of these, or -- CMD)"},
     {"pid", 'p', OPT_LIST, AT(pids), .arg = "N",
-     .help = "a running process, its threads and later children; may be repeated"},
+     .help = "a running process, its threads and children; may be repeated"},
     {"cgroup", 0, OPT_STRING, AT(cgroup), .arg = "DIR", .help = "every process of a cgroup v2"},
     {"system", 0, OPT_FLAG, AT(system), .help = "every process but this one"},
     {"comm", 0, OPT_STRING, AT(comm), .arg = "NAME",

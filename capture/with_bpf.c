@@ -15,6 +15,7 @@
 #include "capture/bpf_calls.h"
 #include "capture/bpf_decode.h"
 #include "capture/bpf_loader.h"
+#include "capture/descend.h"
 
 #ifndef HAVE_BPF
 #define HAVE_BPF 0
@@ -128,6 +129,11 @@ static int targets_add(struct with_bpf *self, const struct capture_scope *scope)
     return rc;
 }
 
+static int descendant_add(void *self, pid_t pid)
+{
+    return target_add(self, pid);
+}
+
 /* ---- settings ---------------------------------------------------------------------------- */
 
 static int calls_set(struct with_bpf *self)
@@ -219,6 +225,9 @@ static int loader_start(struct with_bpf *self, const struct capture_scope *scope
         rc = targets_add(self, scope);
     if (!rc)
         rc = bpf_loader_attach(&self->loader);
+    /* From here on who forks is followed: those that ran before are all there is to add. */
+    if (!rc && scope->pid_count > 0)
+        rc = descend(scope->pids, scope->pid_count, descendant_add, self);
     return rc;
 }
 

@@ -32,6 +32,15 @@ equal "--pid: writes of beta" 0 "$(seen beta t.tape)"
 # Children that began after the attachment (sleep) are there too.
 iotape dump t.tape | grep -q '"sleep"' || fail "--pid: no children"
 
+# Children that ran before it are, and theirs.
+sh -c "(cd . && exec ./alpha -c 'while :; do echo x >>gamma.log; sleep 0.02; done') & wait" &
+jobs="$jobs $!"
+parent=$!
+sleep 0.2
+jobs="$jobs $(cat /proc/$parent/task/$parent/children 2>/dev/null)"
+record --pid $parent
+[ "$(seen gamma t.tape)" -gt 5 ] || fail "--pid: $(seen gamma t.tape) writes of a child that ran before"
+
 record --system
 [ "$(seen alpha t.tape)" -gt 5 ] || fail "--system: no alpha"
 [ "$(seen beta t.tape)" -gt 5 ] || fail "--system: no beta"
