@@ -208,7 +208,8 @@ const struct opt conf_table[] = {
     {"direct", 0, OPT_FLAG, AT(direct), .help = "O_DIRECT everywhere. Default: as recorded"},
     {"buffered", 0, OPT_FLAG, AT(buffered), .help = "no O_DIRECT anywhere"},
     {"drop-flags", 0, OPT_CALL, AT(drop_flags), .arg = "A,B", .parse = parse_drop_flags,
-     .help = "recorded flags not to honour: dsync, sync, nowait, append, fua, preflush, polled ..."},
+     .help = "recorded flags not to honour: dsync, sync, nowait, append, fua, preflush, polled, "
+             "readahead, link, drain, atomic"},
     {"unaligned", 0, OPT_ENUM, AT(unaligned), .arg = "U", .def = "error",
      .values = unaligned_words,
      .help = "direct operations that the target's alignment forbids: error; buffered (issue those "

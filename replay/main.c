@@ -26,7 +26,7 @@ static int fail(const struct diag *diag, bool usage)
 
 static void print_help(void)
 {
-    printf("usage: iotape replay TAPE --engine E[:opt=val,...] [options]\n\n"
+    printf("usage: iotape replay TAPE [--engine E[:opt=val,...]] [options]\n\n"
            "Reissues the operations of a tape and reports how they went. Reads only, unless\n"
            "--writes is given. See iotape-replay(1).\n\n");
     opts_help(conf_table, stdout);
