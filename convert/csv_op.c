@@ -12,35 +12,54 @@ static bool is_absent(const struct field *field)
     return field->length == 0 || (field->length == 1 && *field->at == '-');
 }
 
-/* Eight decimal digits at once: pairs, then fours, then all of them are made one number by
- * multiplying what lies beside each other in a word. False when a byte is no digit. */
-static bool eight_digits(const char *at, uint64_t *value)
+/* Eight decimal digits at once, the first in the lowest byte: pairs, then fours, then all of them
+ * are made one number by multiplying what lies beside each other in a word. False when a byte is
+ * no digit. */
+static inline bool eight_digits(uint64_t word, uint64_t *ret_number)
 {
-    uint64_t word;
-
-    memcpy(&word, at, sizeof(word));
-    word = le64toh(word);
     if (((word & 0xf0f0f0f0f0f0f0f0) | ((word + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) >> 4) !=
         0x3333333333333333)
         return false;
     word = (word & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
     word = (word & 0x00ff00ff00ff00ff) * 6553601 >> 16;
-    *value = *value * 100000000 + ((word & 0x0000ffff0000ffff) * 42949672960001 >> 32);
+    *ret_number = (word & 0x0000ffff0000ffff) * 42949672960001 >> 32;
     return true;
+}
+
+static inline uint64_t eight_bytes(const char *at)
+{
+    uint64_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return le64toh(word);
 }
 
 /* Decimal digits alone, the most common field by far. */
 static bool plain_u64(const struct field *field, uint64_t *ret_value)
 {
-    uint64_t value = 0;
-    size_t i = 0;
+    static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    uint64_t value = 0, number;
+    size_t length = field->length, i = 0;
 
-    if (field->length == 0 || field->length > 19)
+    if (length == 0 || length > 19)
         return false;
-    for (; i + 8 <= field->length; i += 8)
-        if (!eight_digits(field->at + i, &value))
+    for (; i + 8 <= length; i += 8) {
+        if (!eight_digits(eight_bytes(field->at + i), &number))
             return false;
-    for (; i < field->length; i++) {
+        value = value * 100000000 + number;
+    }
+    if (i > 0 && i < length) {
+        /* The last eight bytes, of which those that were read already count as zeros. */
+        uint64_t read = (UINT64_C(1) << 8 * (8 - (length - i))) - 1;
+
+        if (!eight_digits((eight_bytes(field->at + length - 8) & ~read) |
+                              (0x3030303030303030 & read),
+                          &number))
+            return false;
+        *ret_value = value * powers[length - i] + number;
+        return true;
+    }
+    for (; i < length; i++) {
         unsigned int digit = (unsigned char)field->at[i] - '0';
 
         if (digit > 9)
@@ -192,6 +211,10 @@ static int take_number(struct from_csv *csv, int what, const struct field *field
     uint64_t value;
     int64_t number;
 
+    if (what == CSV_RESULT && plain_u64(field, &value) && value <= INT64_MAX) {
+        op->result = (int64_t)value;
+        return 0;
+    }
     if (what == CSV_RESULT)
         return parse_signed(field, &op->result) < 0 ? bad(csv, field, "a result") : 0;
     if (what == CSV_ARG && parse_signed(field, &number) == 0 && number >= 0 &&

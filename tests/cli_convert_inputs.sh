@@ -94,3 +94,15 @@ equal "1601 to 1970" 1172163600306162900 "$(iotape-convert info x.tape --json | 
 runs 0 iotape-convert long.csv -o x.tape
 says '2 ops found' out
 exit 0
+
+# numbers of every length at every place of a row, blanks around some; a byte that is no digit is found in each
+awk 'BEGIN {print "time,op,offset,length"; for (n = 1; n <= 18; n++) for (pad = 0; pad < 8; pad++) printf "%s%d,read,%s,%s%d\n", substr("          ", 1, pad), n * 8 + pad, substr("987654321012345678", 1, n), pad % 3 ? "" : "\t", n}' >long.csv
+runs 0 iotape-convert long.csv -o long.tape -q
+awk -F, 'NR > 1 {gsub(/[ \t]/, ""); print $3, $4}' long.csv >want
+iotape-convert long.tape --to csv -o - -q | awk -F, 'NR > 1 {print $4, $5}' >got
+cmp -s want got || fail "numbers changed on their way: $(diff want got | head -3)"
+for at in 1 2 5 7 8 9 10 12 15 16 17 18; do
+    echo 987654321012345678 | sed "s/./x/$at" | awk '{print "time,op,offset,length\n1,read," $0 ",512"}' >bad.csv
+    runs 1 iotape-convert bad.csv -o bad.tape -q
+    says "bad.csv:2:8: " err
+done

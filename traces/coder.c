@@ -41,9 +41,13 @@ struct coder {
 
 static struct columns_writer *columns_new(const struct coder *coder)
 {
-    return columns_writer_new(coder->conf.level,
-                              coder->conf.small ? NUMBERS_SMALL : NUMBERS_USUAL,
-                              coder->conf.result);
+    struct columns_writer *columns = columns_writer_new(
+        coder->conf.level, coder->conf.small ? NUMBERS_SMALL : NUMBERS_USUAL,
+        coder->conf.result);
+
+    if (columns && coder->conf.small && coder->conf.threads <= 1)
+        columns_writer_remember(columns);
+    return columns;
 }
 
 /* Header in front of the payload that begins at BLOCK_HEADER_MAX: moved up to it. */

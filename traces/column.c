@@ -382,3 +382,22 @@ enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *
     *ret_cost = best.cost;
     return best.coder;
 }
+
+bool numbers_suit(struct numbers_writer *writer, const uint64_t *numbers, size_t count,
+                  enum number_coder coder)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        least = numbers[i] < least ? numbers[i] : least;
+        most = numbers[i] > most ? numbers[i] : most;
+    }
+    if (count == 0 || least == most)
+        return coder == NUMBER_CONST;
+    switch (coder) {
+    case NUMBER_CONST: return false;
+    case NUMBER_PACKED: return (most - least) >> PACKED_BITS_MAX == 0;
+    case NUMBER_DICT: return dict_make(writer, numbers, count);
+    default: return true;
+    }
+}

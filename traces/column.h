@@ -8,6 +8,8 @@
 #ifndef TRACES_COLUMN_H
 #define TRACES_COLUMN_H
 
+#include <stdbool.h>
+
 #include "traces/part.h"
 
 enum number_coder {
@@ -35,6 +37,9 @@ uint64_t numbers_estimate(const uint64_t *numbers, size_t count);
 /* The coder to use, and in *ret_cost about how many bits it takes for all count. */
 enum number_coder numbers_choose(struct numbers_writer *writer, const uint64_t *numbers,
                                  size_t count, uint64_t *ret_cost);
+/* True when coder holds the numbers and nothing simpler does: it was chosen for others like them. */
+bool numbers_suit(struct numbers_writer *writer, const uint64_t *numbers, size_t count,
+                  enum number_coder coder);
 /* Appends the numbers. coder must have been chosen for them. */
 void numbers_write(struct numbers_writer *writer, struct buf *out, const uint64_t *numbers,
                    size_t count, enum number_coder coder);

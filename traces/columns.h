@@ -37,6 +37,9 @@ struct columns_writer; /* one a thread */
 /* level: zlib's. result: the columns of result tapes are kept. */
 struct columns_writer *columns_writer_new(int level, enum numbers_effort effort, bool result);
 void columns_writer_free(struct columns_writer *writer);
+/* What was chosen for a large block is tried on the next ones, while they shrink as well. Only
+ * where one writer has all blocks, in order: else a tape's bytes would depend on chance. */
+void columns_writer_remember(struct columns_writer *writer);
 /* Appends the payload of a block of count (1 .. BLOCK_OPS_MAX) operations to out;
  * *ret_raw_bytes is what its deflated parts take unpacked. -ENOMEM. */
 int columns_write(struct columns_writer *writer, const struct trace_op *ops, size_t count,

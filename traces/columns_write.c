@@ -10,6 +10,14 @@
 /* Operations turned into columns at once: they stay in the first-level cache meanwhile. */
 #define TILE_OPS 128
 
+/* What was chosen for a column, and what it came to. */
+struct remembered {
+    enum predict_mode mode;
+    enum number_coder coder;
+    unsigned int left; /* blocks that may still use it */
+    double bits_each;
+};
+
 struct columns_writer {
     enum numbers_effort effort;
     bool result;
@@ -21,6 +29,8 @@ struct columns_writer {
     uint64_t *columns[COLUMN_COUNT]; /* of the block; one allocation */
     uint64_t differ[COLUMN_COUNT];   /* 0: the column is all absent values */
     uint64_t *residuals;             /* of the known values of one column */
+    bool remembers;
+    struct remembered remembered[COLUMN_COUNT];
 };
 
 /* A column being coded. */
@@ -58,6 +68,11 @@ void columns_writer_free(struct columns_writer *writer)
     free(writer->columns[0]);
     free(writer->residuals);
     free(writer);
+}
+
+void columns_writer_remember(struct columns_writer *writer)
+{
+    writer->remembers = true;
 }
 
 /* ---- operations into columns ---- */
@@ -355,7 +370,7 @@ static bool mode_tried(const struct columns_writer *writer, enum column_id id,
 
 /* Enough values to tell which predictions are worth all of a block; how many of those to try. */
 #define HEAD_OPS    4096
-#define HEAD_CHOSEN 3
+#define HEAD_CHOSEN 2
 
 /* Leaves in *modes, a bit each, those predictions worth trying that do best on the head. */
 static void modes_narrow(struct columns_writer *writer, const struct column *column,
@@ -390,18 +405,24 @@ static void modes_narrow(struct columns_writer *writer, const struct column *col
     }
 }
 
-static void plan_choose(struct columns_writer *writer, const struct column *column,
-                        struct plan *ret_plan)
+static unsigned int modes_find(struct columns_writer *writer, const struct column *column)
 {
-    uint64_t estimate, best_estimate = UINT64_MAX;
-    struct plan plan, best = {.cost = UINT64_MAX};
-    enum predict_mode last = PREDICT_COUNT;
     unsigned int modes = 0;
 
     for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++)
         modes |= (unsigned int)mode_tried(writer, column->id, mode) << mode;
     if (__builtin_popcount(modes) > HEAD_CHOSEN && column->count > 2 * HEAD_OPS)
         modes_narrow(writer, column, &modes);
+    return modes;
+}
+
+static void plan_choose(struct columns_writer *writer, const struct column *column,
+                        unsigned int modes, struct plan *ret_plan)
+{
+    uint64_t estimate, best_estimate = UINT64_MAX;
+    struct plan plan, best = {.cost = UINT64_MAX};
+    enum predict_mode last = PREDICT_COUNT;
+
     for (unsigned int mode = 0; mode < PREDICT_COUNT; mode++) {
         /* Below a hundredth of a bit each there is nothing to gain. */
         if (!(modes & 1u << mode) || best.cost < 64 + column->count / 128)
@@ -424,19 +445,67 @@ static void plan_choose(struct columns_writer *writer, const struct column *colu
     *ret_plan = best;
 }
 
+/* A choice is made afresh after so many blocks, or when a value takes this much more or less
+ * than it did; blocks of fewer values are no guide to others. */
+#define REMEMBER_BLOCKS 8
+#define REMEMBER_VALUES 8192
+#define REMEMBER_MORE   1.02
+#define REMEMBER_LESS   0.8
+
+/* The plan of the block before, made for this one: false when it does not suit. */
+static bool plan_recall(struct columns_writer *writer, const struct column *column,
+                        unsigned int modes, struct plan *ret_plan)
+{
+    struct remembered *remembered = &writer->remembered[column->id];
+
+    if (remembered->left == 0 || column->known < REMEMBER_VALUES ||
+        !(modes & 1u << remembered->mode))
+        return false;
+    remembered->left--;
+    ret_plan->coder = remembered->coder;
+    plan_make(writer, column, remembered->mode, ret_plan);
+    return numbers_suit(writer->numbers, writer->residuals, column->known, ret_plan->coder);
+}
+
+/* Differences by the plan, coded. */
+static void plan_write(struct columns_writer *writer, const struct column *column,
+                       const struct plan *plan, struct buf *out)
+{
+    buf_u8(out, (uint8_t)(plan->mode | (plan->is_signed ? 0x80 : 0)));
+    buf_varint(out, zigzag_encode((int64_t)plan->start));
+    buf_varint(out, plan->unit);
+    numbers_write(writer->numbers, out, writer->residuals, column->known, plan->coder);
+}
+
 static void column_write(struct columns_writer *writer, enum column_id id, size_t count,
                          struct buf *out)
 {
     struct column column = {.id = id, .values = writer->columns[id], .count = count};
+    struct remembered *remembered = &writer->remembered[id];
+    unsigned int modes;
     struct plan plan;
+    double bits_each;
+    size_t start;
 
     buf_u8(out, (uint8_t)id);
     unknown_write(writer, &column, out);
-    plan_choose(writer, &column, &plan);
-    buf_u8(out, (uint8_t)(plan.mode | (plan.is_signed ? 0x80 : 0)));
-    buf_varint(out, zigzag_encode((int64_t)plan.start));
-    buf_varint(out, plan.unit);
-    numbers_write(writer->numbers, out, writer->residuals, column.known, plan.coder);
+    start = out->length;
+    modes = modes_find(writer, &column);
+    if (plan_recall(writer, &column, modes, &plan)) {
+        plan_write(writer, &column, &plan, out);
+        bits_each = (double)(out->length - start) * 8 / (double)column.known;
+        if (bits_each <= remembered->bits_each * REMEMBER_MORE &&
+            bits_each >= remembered->bits_each * REMEMBER_LESS)
+            return;
+        out->length = start;
+    }
+    plan_choose(writer, &column, modes, &plan);
+    plan_write(writer, &column, &plan, out);
+    *remembered = (struct remembered){.mode = plan.mode, .coder = plan.coder};
+    if (writer->remembers && column.known >= REMEMBER_VALUES) {
+        remembered->left = REMEMBER_BLOCKS;
+        remembered->bits_each = (double)(out->length - start) * 8 / (double)column.known;
+    }
 }
 
 int columns_write(struct columns_writer *writer, const struct trace_op *ops, size_t count,
