@@ -5,7 +5,7 @@
  * kernel headers are needed to build.
  *
  * GET(value, type, pointer, field) reads a field: with one plain load where the kernel lets a
- * pointer be cast (have_cast, 6.3 and newer), else through a helper call.
+ * pointer be cast (have_cast, 6.2 and newer), else through a helper call.
  */
 #ifndef CAPTURE_BPF_KERNEL_H
 #define CAPTURE_BPF_KERNEL_H
@@ -105,6 +105,26 @@ struct signal_struct {
     } live;
 } KERNEL;
 
+struct kernfs_node {
+    __u64 id;
+} KERNEL;
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+    struct cgroup *cgroup;
+    struct cgroup_subsys_state *parent;
+} KERNEL;
+
+struct cgroup {
+    struct cgroup_subsys_state self;
+    struct kernfs_node *kn;
+} KERNEL;
+
+struct css_set {
+    struct cgroup *dfl_cgrp;
+} KERNEL;
+
 struct thread_info {
     unsigned long flags;
     __u32 status;
@@ -116,6 +136,7 @@ struct task_struct {
     struct task_struct *real_parent, *group_leader;
     unsigned int flags;
     char comm[16];
+    struct css_set *cgroups;
     struct fs_struct *fs;
     struct files_struct *files;
     struct signal_struct *signal;
@@ -129,14 +150,15 @@ struct filename {
 struct pt_regs {
     unsigned long r10, r9, r8, dx, si, di, orig_ax;
 } KERNEL;
-#define REGS_ARG0(r)         ((r)->di)
-#define REGS_ARG1(r)         ((r)->si)
-#define REGS_ARG2(r)         ((r)->dx)
-#define REGS_ARG3(r)         ((r)->r10)
-#define REGS_ARG4(r)         ((r)->r8)
-#define REGS_ARG5(r)         ((r)->r9)
-#define REGS_CALL(r)         ((r)->orig_ax)
-#define TASK_IS_COMPAT(task) ((task)->thread_info.status & 2)
+#define REGS_ARG0(r)     ((r)->di)
+#define REGS_ARG1(r)     ((r)->si)
+#define REGS_ARG2(r)     ((r)->dx)
+#define REGS_ARG3(r)     ((r)->r10)
+#define REGS_ARG4(r)     ((r)->r8)
+#define REGS_ARG5(r)     ((r)->r9)
+#define REGS_CALL(r)     ((r)->orig_ax)
+#define TASK_COMPAT_WORD thread_info.status
+#define TASK_COMPAT_BIT  2
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
     __u64 regs[31];
@@ -146,14 +168,15 @@ struct pt_regs {
     __u64 orig_x0;
     __s32 syscallno;
 } KERNEL;
-#define REGS_ARG0(r)         ((r)->orig_x0)
-#define REGS_ARG1(r)         ((r)->regs[1])
-#define REGS_ARG2(r)         ((r)->regs[2])
-#define REGS_ARG3(r)         ((r)->regs[3])
-#define REGS_ARG4(r)         ((r)->regs[4])
-#define REGS_ARG5(r)         ((r)->regs[5])
-#define REGS_CALL(r)         ((r)->syscallno)
-#define TASK_IS_COMPAT(task) ((task)->thread_info.flags & (1ul << 22))
+#define REGS_ARG0(r)     ((r)->orig_x0)
+#define REGS_ARG1(r)     ((r)->regs[1])
+#define REGS_ARG2(r)     ((r)->regs[2])
+#define REGS_ARG3(r)     ((r)->regs[3])
+#define REGS_ARG4(r)     ((r)->regs[4])
+#define REGS_ARG5(r)     ((r)->regs[5])
+#define REGS_CALL(r)     ((r)->syscallno)
+#define TASK_COMPAT_WORD thread_info.flags
+#define TASK_COMPAT_BIT  (1ul << 22)
 #else
 #error "the argument registers of this architecture are not known here"
 #endif
@@ -249,8 +272,8 @@ struct io_file_table {
     struct io_rsrc_data data;
 } KERNEL;
 
-/* One word since there are any. Not relocated: the type is gone from later kernels, and a search
- * for it among the modules' types takes more rights than the rest. */
+/* One word since there are any. Not relocated: the type is gone from later kernels, and a
+ * search for it among the modules' types takes more rights than the rest. */
 struct io_fixed_file {
     unsigned long file_ptr;
 };
@@ -340,9 +363,17 @@ struct folio___before_6_15 {
 
 extern void *bpf_rdonly_cast(void *pointer, __u32 btf_id) __ksym __weak;
 
-/* Set by the loader: the kernel has bpf_rdonly_cast. */
-extern const volatile bool have_cast;
+/* Set by the loader: what this kernel's BPF has. Nothing beyond 5.8 is needed. */
+extern const volatile bool have_cast;     /* bpf_rdonly_cast, 6.2 */
+extern const volatile bool have_task;     /* bpf_get_current_task_btf, 5.11 */
+extern const volatile bool have_ancestor; /* bpf_get_current_ancestor_cgroup_id, 5.15 */
 
+/* In the programs for kernels before (bpf_plain.bpf.c) it is not even named: libbpf would look
+ * for it among the modules, which takes more rights than the rest. */
+#ifdef BPF_PLAIN
+#define GET(value, type, pointer, field)                                                       \
+    bpf_core_read(&(value), sizeof(value), &((type *)(pointer))->field)
+#else
 #define GET(value, type, pointer, field)                                                       \
     do {                                                                                       \
         if (have_cast)                                                                         \
@@ -352,5 +383,6 @@ extern const volatile bool have_cast;
         else                                                                                   \
             bpf_core_read(&(value), sizeof(value), &((type *)(pointer))->field);               \
     } while (0)
+#endif
 
 #endif

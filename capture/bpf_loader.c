@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -24,31 +25,33 @@
 enum {
     PID_NAMESPACE_INITIAL = 0xEFFFFFFC, /* inode of the first pid namespace */
     KERNEL_MAJOR = 5,
-    KERNEL_MINOR = 13,
+    KERNEL_MINOR = 8,
+    LOCKS_MINOR = 11, /* before, maps count as locked memory, of which little is allowed */
     CAP_SYS_ADMIN_BIT = 21,
+    CAP_SYS_RESOURCE_BIT = 24,
     CAP_PERFMON_BIT = 38,
     CAP_BPF_BIT = 39,
     RING_BYTES_MIN = 1 << 18,
-    SLICE_MS = 5,           /* the ring is looked at this often */
-    BUSY_RECORDS = 20000,   /* after so many at once, at once again */
+    SLICE_MS = 5,         /* the ring is looked at this often */
+    BUSY_RECORDS = 20000, /* after so many at once, at once again */
     LOSSES_EVERY_MS = 200,
 };
 
 /* ---- probe ------------------------------------------------------------------------------- */
 
-static bool caps_suffice(void)
+static unsigned long long caps_held(void)
 {
     char line[256];
     unsigned long long caps = 0;
     FILE *status = fopen("/proc/self/status", "re");
 
     if (!status)
-        return true; /* unknown: let the kernel answer */
+        return ~0ull; /* unknown: let the kernel answer */
     while (fgets(line, sizeof(line), status))
         if (sscanf(line, "CapEff: %llx", &caps) == 1)
             break;
     fclose(status);
-    return caps >> CAP_SYS_ADMIN_BIT & 1 || (caps >> CAP_BPF_BIT & caps >> CAP_PERFMON_BIT & 1);
+    return caps;
 }
 
 static bool lockdown_confidential(void)
@@ -64,16 +67,29 @@ static bool lockdown_confidential(void)
     return strstr(text, "[confidentiality]") != NULL;
 }
 
-/* Programs passed to bpf_loop are not even loadable before 5.13. */
-static bool kernel_too_old(void)
+bool bpf_loader_kernel_old(void)
+{
+    return getenv("IOTAPE_BPF_OLD") != NULL;
+}
+
+bool bpf_loader_kernel_before(int major_number, int minor_number)
 {
     struct utsname names;
-    int major_number = 0, minor_number = 0;
+    int major_here = 0, minor_here = 0;
 
-    if (uname(&names) != 0 || sscanf(names.release, "%d.%d", &major_number, &minor_number) != 2)
+    if (uname(&names) != 0 || sscanf(names.release, "%d.%d", &major_here, &minor_here) != 2)
         return false;
-    return major_number < KERNEL_MAJOR ||
-           (major_number == KERNEL_MAJOR && minor_number < KERNEL_MINOR);
+    return major_here < major_number ||
+           (major_here == major_number && minor_here < minor_number);
+}
+
+static bool memory_may_be_locked(unsigned long long caps)
+{
+    struct rlimit limit;
+
+    return !bpf_loader_kernel_before(KERNEL_MAJOR, LOCKS_MINOR) ||
+           caps >> CAP_SYS_RESOURCE_BIT & 1 ||
+           (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY);
 }
 
 static int refuse(char *reason, size_t reason_size, const char *why, char *fix, size_t fix_size,
@@ -86,22 +102,32 @@ static int refuse(char *reason, size_t reason_size, const char *why, char *fix, 
 
 int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_size)
 {
+    unsigned long long caps = caps_held();
     struct stat ns;
     int fd, error;
 
-    if (!caps_suffice())
+    if (!(caps >> CAP_SYS_ADMIN_BIT & 1) &&
+        !(caps >> CAP_BPF_BIT & caps >> CAP_PERFMON_BIT & 1))
         return refuse(reason, reason_size, "needs CAP_BPF and CAP_PERFMON", fix, fix_size,
                       "run it as root, or: setcap cap_bpf,cap_perfmon,cap_dac_read_search,"
                       "cap_sys_ptrace=ep iotape-capture",
                       -EPERM);
-    if (kernel_too_old())
-        return refuse(reason, reason_size, "this kernel is older than 5.13", fix, fix_size,
+    if (!memory_may_be_locked(caps))
+        return refuse(reason, reason_size, "needs CAP_SYS_RESOURCE on a kernel before 5.11",
+                      fix, fix_size,
+                      "run it as root, or with ulimit -l unlimited, or: setcap cap_bpf,"
+                      "cap_perfmon,cap_dac_read_search,cap_sys_ptrace,cap_sys_resource=ep "
+                      "iotape-capture",
+                      -EPERM);
+    /* The ring buffer and CAP_BPF are of 5.8. What newer kernels do better is asked for one by
+     * one (features_set). */
+    if (bpf_loader_kernel_before(KERNEL_MAJOR, KERNEL_MINOR))
+        return refuse(reason, reason_size, "this kernel is older than 5.8", fix, fix_size,
                       "use a newer kernel, or --recorder preload", -ENOSYS);
     if (access(KERNEL_BTF, R_OK) != 0)
         return refuse(reason, reason_size,
                       "the kernel has no type information (" KERNEL_BTF ")", fix, fix_size,
-                      "use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
-                      -ENOENT);
+                      "use a kernel built with CONFIG_DEBUG_INFO_BTF=y", -ENOENT);
     if (lockdown_confidential())
         return refuse(
             reason, reason_size, "the kernel is locked down to confidentiality", fix, fix_size,
@@ -128,23 +154,35 @@ int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_siz
 
 /* ---- open, set, load --------------------------------------------------------------------- */
 
-/* libbpf describes a refusal by printing: the last lines are kept for the diag. */
+/* libbpf describes a refusal by printing: which program, and the verifier's log, whose last
+ * line before its statistics is why. Both are kept for the diag. */
 static __thread char printed[512];
+
+static void keep_verdict(const char *log)
+{
+    const char *end = strstr(log, "\nprocessed "), *begin = end;
+
+    while (begin && begin > log && begin[-1] != '\n')
+        begin--;
+    if (begin)
+        snprintf(printed + strlen(printed), sizeof(printed) - strlen(printed), ": %.*s",
+                 (int)(end - begin), begin);
+}
 
 __attribute__((format(printf, 2, 0))) static int keep_printed(enum libbpf_print_level level,
                                                               const char *format, va_list args)
 {
-    char text[sizeof(printed)];
-    const char *debug = getenv("IOTAPE_BPF_DEBUG");
+    char *text;
 
-    if (debug)
+    if (getenv("IOTAPE_BPF_DEBUG"))
         return vfprintf(stderr, format, args);
-    if (level != LIBBPF_WARN)
+    if (level != LIBBPF_WARN || vasprintf(&text, format, args) < 0)
         return 0;
-    vsnprintf(text, sizeof(text), format, args);
-    text[strcspn(text, "\n")] = '\0';
-    if (!printed[0] || strstr(text, "failed"))
-        memcpy(printed, text, sizeof(printed));
+    if (strstr(text, "BEGIN PROG LOAD LOG"))
+        keep_verdict(text);
+    else if (!printed[0] || (strstr(text, "failed") && !strstr(printed, "failed")))
+        snprintf(printed, sizeof(printed), "%.*s", (int)strcspn(text, "\n"), text);
+    free(text);
     return 0;
 }
 
@@ -179,25 +217,6 @@ int bpf_loader_kernel_number(struct bpf_loader *self, const char *enumerator)
     return -ENOENT;
 }
 
-int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, struct diag *diag)
-{
-    LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "iotape");
-    bool has_cast;
-
-    memset(self, 0, sizeof(*self));
-    self->diag = diag;
-    printed[0] = '\0';
-    libbpf_set_print(keep_printed);
-    self->object = bpf_object__open_mem(bytes, size, &opts);
-    if (!self->object)
-        return diag_errno(diag, -errno, "BPF object: %s", printed);
-    self->kernel = btf__load_vmlinux_btf();
-    if (!self->kernel)
-        return diag_errno(diag, -errno, KERNEL_BTF);
-    has_cast = btf__find_by_name_kind(self->kernel, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
-    return bpf_loader_set(self, "have_cast", &has_cast, sizeof(has_cast));
-}
-
 /* Finds a variable of .rodata by name in the object's own type information. */
 static int rodata_find(const struct btf *btf, const char *name, size_t *ret_offset,
                        size_t *ret_size)
@@ -216,6 +235,56 @@ static int rodata_find(const struct btf *btf, const char *name, size_t *ret_offs
         }
     }
     return -ENOENT;
+}
+
+/* Tells the programs of a feature, if they ask for it. */
+static int feature_set(struct bpf_loader *self, const char *name, bool has)
+{
+    size_t offset, size;
+
+    if (rodata_find(bpf_object__btf(self->object), name, &offset, &size))
+        return 0;
+    return bpf_loader_set(self, name, &has, sizeof(has));
+}
+
+static bool has_helper(enum bpf_func_id helper)
+{
+    return libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, helper, NULL) == 1;
+}
+
+static int features_set(struct bpf_loader *self)
+{
+    bool old = bpf_loader_kernel_old();
+    bool cast =
+        !old && btf__find_by_name_kind(self->kernel, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+    bool task = !old && has_helper(BPF_FUNC_get_current_task_btf);
+    bool ancestor = !old && has_helper(BPF_FUNC_get_current_ancestor_cgroup_id);
+    int rc = feature_set(self, "have_cast", cast);
+
+    if (!rc)
+        rc = feature_set(self, "have_task", task);
+    return rc ? rc : feature_set(self, "have_ancestor", ancestor);
+}
+
+int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, struct diag *diag)
+{
+    LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "iotape");
+
+    /* Types this kernel has not, libbpf looks for among the modules', which only
+     * CAP_SYS_ADMIN may; unless it is told where the types are. */
+    if (!(caps_held() >> CAP_SYS_ADMIN_BIT & 1))
+        opts.btf_custom_path = KERNEL_BTF;
+    memset(self, 0, sizeof(*self));
+    self->diag = diag;
+    printed[0] = '\0';
+    libbpf_set_print(keep_printed);
+    self->object = bpf_object__open_mem(bytes, size, &opts);
+    if (!self->object)
+        return diag_errno(diag, -errno, "BPF object: %s", printed);
+    self->kernel = btf__load_vmlinux_btf();
+    if (!self->kernel)
+        return diag_errno(diag, -errno, KERNEL_BTF);
+    return features_set(self);
 }
 
 int bpf_loader_set(struct bpf_loader *self, const char *name, const void *value, size_t size)

@@ -7,7 +7,8 @@
  *     open -> set, skip ... -> load -> attach -> poll ... -> detach -> poll until 0 -> release
  *
  * Without libbpf in the build there are none of these functions. IOTAPE_BPF_DEBUG=1 in the
- * environment prints what libbpf says while loading, the verifier's log included.
+ * environment prints what libbpf says while loading, the verifier's log included;
+ * IOTAPE_BPF_OLD=1 makes the programs do without what kernels after 5.8 have.
  */
 #ifndef CAPTURE_BPF_LOADER_H
 #define CAPTURE_BPF_LOADER_H
@@ -36,7 +37,10 @@ struct bpf_loader {
 
 /* Can BPF tracing run here? As recorder.probe. */
 int bpf_loader_probe(char *reason, size_t reason_size, char *fix, size_t fix_size);
-/* bytes must stay valid until load. -EINVAL: not an object. Sets have_cast by the kernel. */
+bool bpf_loader_kernel_before(int major_number, int minor_number);
+bool bpf_loader_kernel_old(void); /* IOTAPE_BPF_OLD */
+/* bytes must stay valid until load. -EINVAL: not an object. Tells the programs what the kernel
+ * has. */
 int bpf_loader_open(struct bpf_loader *self, const void *bytes, size_t size, struct diag *diag);
 /* The kernel has this tracepoint; *ret_arguments (may be NULL) gets how many it passes. */
 bool bpf_loader_has_tracepoint(struct bpf_loader *self, const char *name, int *ret_arguments);
@@ -56,8 +60,8 @@ void bpf_loader_detach(struct bpf_loader *self);
 int bpf_loader_map_fd(struct bpf_loader *self, const char *name); /* or -ENOENT */
 /* Records handled (> 0), 0 when none came within timeout_ms, or -errno. */
 int bpf_loader_poll(struct bpf_loader *self, int timeout_ms);
-/* Tells the session what was lost since the last time: the map `lost`, by kind and CPU, and runs
- * the kernel skipped. Not now: only when a while has passed, so it may be called often. */
+/* Tells the session what was lost since the last time: the map `lost`, by kind and CPU, and
+ * runs the kernel skipped. Not now: only when a while has passed, so it may be called often. */
 void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session, bool now);
 void bpf_loader_release(struct bpf_loader *self);
 

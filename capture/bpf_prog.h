@@ -9,9 +9,15 @@
 #include "capture/bpf_event.h"
 #include "capture/bpf_kernel.h"
 
+enum {
+    CGROUP_DEPTH_MAX = 64,
+};
+
 /* ---- settings, frozen at load ------------------------------------------------------------ */
 
 const volatile bool have_cast = false;
+const volatile bool have_task = false;
+const volatile bool have_ancestor = false;
 const volatile __u32 scope_kind = BPF_SCOPE_TASKS;
 const volatile __u64 scope_cgroup = 0;
 const volatile __u32 scope_cgroup_level = 0;
@@ -63,6 +69,41 @@ struct {
     __type(value, __u64);
 } lost SEC(".maps");
 
+/* As in linux/aio_abi.h. */
+struct aio_block {
+    __u64 data;
+    __u32 key;
+    __s32 rw_flags;
+    __u16 opcode;
+    __s16 priority;
+    __u32 fd;
+    __u64 buffer;
+    __u64 bytes;
+    __s64 offset;
+    __u64 reserved;
+    __u32 flags;
+    __u32 eventfd;
+};
+
+struct aio_event {
+    __u64 data, block;
+    __s64 result, result2;
+};
+
+/* The call on libaio under way: what its steps share. */
+struct aio_walk {
+    struct bpf_file_key known; /* as the thread's */
+    __u64 blocks;              /* io_submit's array */
+    __u64 now, context, batch;
+    __u64 first, count, ready; /* of the ring or of the array of events */
+    __u64 ring_count;
+    struct bpf_file_key key; /* of the op at hand */
+    union {
+        struct aio_block block;
+        struct aio_event done;
+    };
+};
+
 /* Room that the 512-byte stack has not. */
 struct scratch {
     union {
@@ -77,6 +118,7 @@ struct scratch {
             __u64 base, length;
         } iov[BPF_IOV_MAX];
     };
+    struct aio_walk walk;
     struct bpf_thread thread;
     __u32 at; /* bytes of out.text */
 };
@@ -163,12 +205,30 @@ static __noinline bool scope_system(__u32 pid)
     return comm_matches(comm);
 }
 
+/* Is the cgroup the task's own or above it? */
+static __noinline bool scope_cgroup_has(void)
+{
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    struct cgroup *cgroup;
+    struct cgroup_subsys_state *state;
+
+    if (have_ancestor)
+        return bpf_get_current_ancestor_cgroup_id(scope_cgroup_level) == scope_cgroup;
+    cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+    for (int i = 0; i < CGROUP_DEPTH_MAX && cgroup; i++) {
+        if (BPF_CORE_READ(cgroup, kn, id) == scope_cgroup)
+            return true;
+        state = BPF_CORE_READ(cgroup, self.parent);
+        cgroup = state ? BPF_CORE_READ(state, cgroup) : NULL;
+    }
+    return false;
+}
+
 static __always_inline bool scope_has(__u32 pid)
 {
     if (scope_kind == BPF_SCOPE_TASKS)
         return bpf_map_lookup_elem(&targets, &pid) != NULL;
-    if (scope_kind == BPF_SCOPE_CGROUP &&
-        bpf_get_current_ancestor_cgroup_id(scope_cgroup_level) != scope_cgroup)
+    if (scope_kind == BPF_SCOPE_CGROUP && !scope_cgroup_has())
         return false;
     return scope_system(pid);
 }

@@ -12,33 +12,12 @@
 #include "traces/trace.h"
 
 enum {
-    AIO_BATCH_MAX = 65536, /* ops of one call that are walked */
-    AIO_BATCH_OLD = 64,    /* without bpf_loop, before 5.17 */
+    AIO_CHUNK = 64,
+    AIO_CHUNKS = 1024, /* AIO_CHUNK * AIO_CHUNKS ops of one call are walked */
     AIO_RING_MAGIC = 0xa10a10a1,
 };
 
-/* As in linux/aio_abi.h and fs/aio.c: both are the kernel's interface to user space. */
-struct aio_block {
-    __u64 data;
-    __u32 key;
-    __s32 rw_flags;
-    __u16 opcode;
-    __s16 priority;
-    __u32 fd;
-    __u64 buffer;
-    __u64 bytes;
-    __s64 offset;
-    __u64 reserved;
-    __u32 flags;
-    __u32 eventfd;
-};
-
-struct aio_event {
-    __u64 data, block;
-    __s64 result, result2;
-};
-
-struct aio_head {
+struct aio_head { /* as in fs/aio.c: the kernel's interface to user space */
     __u32 id, count, head, tail, magic, compat, incompat, header_bytes;
 };
 
@@ -54,17 +33,6 @@ struct {
     __type(key, struct aio_key);
     __type(value, __u32);
 } aio_heads SEC(".maps");
-
-struct aio_walk {
-    struct bpf_thread *thread;
-    const __u64 *blocks;
-    __u64 now;
-    __u64 context;
-    __u64 first, count, ready; /* of the ring or of the array of events */
-    __u64 ring_count;
-    __u32 skipped;
-    __u32 flags;
-};
 
 /* The sum of a user's iovec; IOV_UNREAD when it cannot be read. */
 #define IOV_UNREAD (~0ull)
@@ -114,55 +82,65 @@ static __always_inline int aio_kind(__u16 opcode, bool *ret_vector)
     return -1;
 }
 
+/*
+ * A call's ops, one by one. Each step is a function of its own that takes a number and finds
+ * the rest in the scratch walk: so it is verified once, and the loops around it (aio_walk) are
+ * short enough for every kernel. bpf_loop would need 5.17. A step returns false behind the
+ * last.
+ */
+
 /* One control block of io_submit. */
-static long aio_submit_one(__u32 index, struct aio_walk *walk)
+__noinline int aio_submit_one(__u32 index)
 {
-    struct bpf_thread *thread = walk->thread;
-    struct bpf_file_key key = {};
+    struct scratch *s = scratch_get();
     struct bpf_event_op *event;
-    struct aio_block block;
+    struct aio_block *block;
+    struct aio_walk *walk;
     struct file *file;
     __u64 address = 0, length;
     __u32 flags = index == 0 ? BPF_OP_FIRST : 0;
     bool vector;
     int kind;
 
-    if (index >= walk->count)
-        return 1;
-    if (bpf_probe_read_user(&address, sizeof(address), walk->blocks + index) ||
-        bpf_probe_read_user(&block, sizeof(block), (void *)address)) {
+    if (!s || index >= s->walk.count)
+        return false;
+    walk = &s->walk;
+    block = &walk->block;
+    if (bpf_probe_read_user(&address, sizeof(address),
+                            (void *)(walk->blocks + index * sizeof(address))) ||
+        bpf_probe_read_user(block, sizeof(*block), (void *)address)) {
         lost_add(BPF_LOST_USER, 1);
-        return 0;
+        return true;
     }
-    kind = aio_kind(block.opcode, &vector);
+    kind = aio_kind(block->opcode, &vector);
     if (kind < 0)
-        return 0;
-    file = file_of_fd(block.fd);
-    if (!file_meet(thread, file, &key, kind >= TRACE_FSYNC))
-        return 0;
-    length = block.bytes;
+        return true;
+    file = file_of_fd(block->fd);
+    if (!file_meet(&walk->known, file, &walk->key, kind >= TRACE_FSYNC))
+        return true;
+    length = block->bytes;
     if (vector)
-        length = iov_length(block.buffer, block.bytes, &flags);
+        length = iov_length(block->buffer, block->bytes, &flags);
     else if (kind != TRACE_READ && kind != TRACE_WRITE)
         length = 0;
     event = event_reserve(sizeof(*event));
     if (!event)
-        return 0;
+        return true;
     event_head(&event->head, BPF_EVENT_SUBMIT, kind, BPF_CLASS_AIO_SUBMIT);
     event->head.api = TRACE_API_LIBAIO;
     event->head.flags = flags;
     event->issue_ns = bpf_ktime_get_ns(); /* each its own: the order within the batch */
     event->cookie = address;
     event->context = walk->context;
-    event->offset = block.offset;
+    event->offset = block->offset;
     event->length = length;
-    event->file = key;
+    event->file = walk->key;
     GET(event->file_flags, struct file, file, f_flags);
-    event->call_flags = block.rw_flags;
+    event->call_flags = block->rw_flags;
     event->extra = index;
-    event->batch = walk->count > 1 ? thread->batch : 0;
+    event->batch = walk->count > 1 ? walk->batch : 0;
     event_submit(event);
-    return 0;
+    return true;
 }
 
 static __always_inline void complete_output(__u8 type, __u8 api, __u32 flags, __u64 now,
@@ -183,56 +161,82 @@ static __always_inline void complete_output(__u8 type, __u8 api, __u32 flags, __
 }
 
 /* One event the program took from the ring itself. */
-static long aio_ring_one(__u32 index, struct aio_walk *walk)
+__noinline int aio_ring_one(__u32 index)
 {
-    struct aio_event done;
+    struct scratch *s = scratch_get();
+    struct aio_event *done;
+    struct aio_walk *walk;
     __u64 at;
 
-    if (index >= walk->count)
-        return 1;
+    if (!s || index >= s->walk.count)
+        return false;
+    walk = &s->walk;
+    done = &walk->done;
     at = walk->first + index;
     if (at >= walk->ring_count)
         at -= walk->ring_count;
     if (bpf_probe_read_user(
-            &done, sizeof(done),
-            (void *)(walk->context + sizeof(struct aio_head) + at * sizeof(done)))) {
+            done, sizeof(*done),
+            (void *)(walk->context + sizeof(struct aio_head) + at * sizeof(*done)))) {
         lost_add(BPF_LOST_USER, 1);
-        return 0;
+        return true;
     }
-    complete_output(BPF_EVENT_COMPLETE, TRACE_API_LIBAIO, 0, walk->now, done.block,
-                    walk->context, done.result);
-    return 0;
+    complete_output(BPF_EVENT_COMPLETE, TRACE_API_LIBAIO, 0, walk->now, done->block,
+                    walk->context, done->result);
+    return true;
 }
 
 /* One event io_getevents returned. */
-static long aio_reap_one(__u32 index, struct aio_walk *walk)
+__noinline int aio_reap_one(__u32 index)
 {
-    struct aio_event done;
+    struct scratch *s = scratch_get();
+    struct aio_event *done;
+    struct aio_walk *walk;
 
-    if (index >= walk->count)
-        return 1;
-    if (bpf_probe_read_user(&done, sizeof(done),
-                            (void *)(walk->first + index * sizeof(done)))) {
+    if (!s || index >= s->walk.count)
+        return false;
+    walk = &s->walk;
+    done = &walk->done;
+    if (bpf_probe_read_user(done, sizeof(*done),
+                            (void *)(walk->first + index * sizeof(*done)))) {
         lost_add(BPF_LOST_USER, 1);
-        return 0;
+        return true;
     }
     /* What was not there when the call began arrived while it waited. */
     complete_output(BPF_EVENT_COMPLETE, TRACE_API_LIBAIO,
-                    index >= walk->ready ? BPF_OP_EXACT : 0, walk->now, done.block,
-                    walk->context, done.result);
-    return 0;
+                    index >= walk->ready ? BPF_OP_EXACT : 0, walk->now, done->block,
+                    walk->context, done->result);
+    return true;
 }
 
-#define AIO_WALK(one, walk)                                                                    \
-    do {                                                                                       \
-        if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {                     \
-            bpf_loop(AIO_BATCH_MAX, one, &(walk), 0);                                          \
-            if ((walk).count > AIO_BATCH_MAX)                                                  \
-                lost_add(BPF_LOST_BATCH, (walk).count - AIO_BATCH_MAX);                        \
-        } else if ((walk).count) {                                                             \
-            lost_add(BPF_LOST_BATCH, (walk).count);                                            \
-        }                                                                                      \
-    } while (0)
+enum aio_step {
+    AIO_SUBMIT_ONE,
+    AIO_RING_ONE,
+    AIO_REAP_ONE,
+};
+
+__noinline int aio_chunk(__u32 first, __u32 step)
+{
+    for (__u32 i = 0; i < AIO_CHUNK; i++) {
+        int more = step == AIO_SUBMIT_ONE ? aio_submit_one(first + i)
+                   : step == AIO_RING_ONE ? aio_ring_one(first + i)
+                                          : aio_reap_one(first + i);
+
+        if (!more)
+            return false;
+    }
+    return true;
+}
+
+/* Takes the step for each of count ops. */
+static __always_inline void aio_walk(__u64 count, __u32 step)
+{
+    for (__u32 i = 0; i < AIO_CHUNKS; i++)
+        if (!aio_chunk(i * AIO_CHUNK, step))
+            return;
+    if (count > AIO_CHUNK * AIO_CHUNKS)
+        lost_add(BPF_LOST_BATCH, count - AIO_CHUNK * AIO_CHUNKS);
+}
 
 /*
  * Looks at a context's ring at the start of a call on it: delivers what was taken since last
@@ -241,10 +245,12 @@ static long aio_reap_one(__u32 index, struct aio_walk *walk)
 __noinline int aio_ring_look(__u64 context, __u64 now, int all)
 {
     struct aio_key key = {.context = context, .pid = bpf_get_current_pid_tgid() >> 32};
-    struct aio_walk walk = {.now = now, .context = context};
+    struct scratch *s = scratch_get();
     struct aio_head ring;
     __u32 *last, upto, ready;
 
+    if (!s)
+        return 0;
     if (bpf_probe_read_user(&ring, sizeof(ring), (void *)context)) {
         /* The program has never looked at its ring, so it has taken nothing from it. */
         upto = 0;
@@ -258,11 +264,13 @@ __noinline int aio_ring_look(__u64 context, __u64 now, int all)
     upto = all ? ring.tail : ring.head;
     last = bpf_map_lookup_elem(&aio_heads, &key);
     if (last && *last < ring.count) {
-        walk.first = *last;
-        walk.ring_count = ring.count;
-        walk.count = (upto + ring.count - *last) % ring.count;
-        if (walk.count)
-            AIO_WALK(aio_ring_one, walk);
+        s->walk.now = now;
+        s->walk.context = context;
+        s->walk.first = *last;
+        s->walk.ring_count = ring.count;
+        s->walk.count = (upto + ring.count - *last) % ring.count;
+        if (s->walk.count)
+            aio_walk(s->walk.count, AIO_RING_ONE);
     }
     if (all)
         bpf_map_delete_elem(&aio_heads, &key);
@@ -273,20 +281,20 @@ __noinline int aio_ring_look(__u64 context, __u64 now, int all)
 
 static __noinline void aio_submit_enter(struct bpf_thread *thread)
 {
-    struct aio_walk walk = {
-        .thread = thread,
-        .blocks = (const __u64 *)thread->args[2],
-        .now = thread->enter_ns,
-        .context = thread->args[0],
-        .count = thread->args[1],
-    };
+    struct scratch *s = scratch_get();
 
-    if ((__s64)thread->args[1] <= 0)
+    if (!s || (__s64)thread->args[1] <= 0)
         return;
     thread_announce(thread);
-    aio_ring_look(walk.context, walk.now, 0);
+    aio_ring_look(thread->args[0], thread->enter_ns, 0);
     thread->batch++;
-    AIO_WALK(aio_submit_one, walk);
+    s->walk.known = thread->known;
+    s->walk.batch = thread->batch;
+    s->walk.context = thread->args[0];
+    s->walk.count = thread->args[1];
+    s->walk.blocks = thread->args[2];
+    aio_walk(s->walk.count, AIO_SUBMIT_ONE);
+    thread->known = s->walk.known;
 }
 
 static __noinline void aio_submit_exit(struct bpf_thread *thread, __s64 result)
@@ -298,19 +306,18 @@ static __noinline void aio_submit_exit(struct bpf_thread *thread, __s64 result)
 static __noinline void aio_reap_exit(struct bpf_thread *thread, __s64 result)
 {
     struct aio_key key = {.context = thread->args[0], .pid = thread->pid};
-    struct aio_walk walk = {
-        .now = bpf_ktime_get_ns(),
-        .context = thread->args[0],
-        .first = thread->args[3],
-        .ready = thread->aio_ready,
-        .count = result > 0 ? result : 0,
-    };
+    struct scratch *s = scratch_get();
     struct aio_head ring;
 
-    if (!walk.count)
+    if (!s || result <= 0)
         return;
-    AIO_WALK(aio_reap_one, walk);
-    if (bpf_probe_read_user(&ring, sizeof(ring), (void *)walk.context) ||
+    s->walk.now = bpf_ktime_get_ns();
+    s->walk.context = thread->args[0];
+    s->walk.first = thread->args[3];
+    s->walk.ready = thread->aio_ready;
+    s->walk.count = result;
+    aio_walk(result, AIO_REAP_ONE);
+    if (bpf_probe_read_user(&ring, sizeof(ring), (void *)thread->args[0]) ||
         ring.magic != AIO_RING_MAGIC)
         ring.head = ~0u; /* moved, to where cannot be told */
     bpf_map_update_elem(&aio_heads, &key, &ring.head, BPF_ANY);

@@ -46,7 +46,8 @@ static __always_inline bool mode_kept(__u16 mode, bool folders)
 
 /*
  * Functions that are not static are verified once, on their own, whoever calls them: the walk
- * below would otherwise be followed again at every place it is used from.
+ * below would otherwise be followed again at every place it is used from. They take numbers
+ * only: pointers are allowed since 5.12.
  *
  * Writes the components of the path at `from` (struct path *) from the leaf up to the task's
  * root into the scratch text. Returns their bytes, and BPF_FILE_* above bit 32.
@@ -120,26 +121,53 @@ static __always_inline int scratch_output(struct scratch *s, __u32 bytes)
     return 1;
 }
 
+static __always_inline void inode_key(struct inode *inode, struct bpf_file_key *ret_key)
+{
+    struct super_block *sb;
+
+    GET(ret_key->inode, struct inode, inode, i_ino);
+    GET(ret_key->generation, struct inode, inode, i_generation);
+    GET(sb, struct inode, inode, i_sb);
+    GET(ret_key->device, struct super_block, sb, s_dev);
+}
+
+/* The file's identity; false when its kind is not recorded. */
+static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret_key,
+                                     bool folders)
+{
+    struct inode *inode;
+    __u16 mode;
+
+    if (!file)
+        return false;
+    GET(inode, struct file, file, f_inode);
+    GET(mode, struct inode, inode, i_mode);
+    if (!mode_kept(mode, folders))
+        return false;
+    inode_key(inode, ret_key);
+    return true;
+}
+
 /* Delivers the facts and the path of a struct file; more: further BPF_FILE_* flags. Returns
  * whether it could. */
-__noinline int file_announce(__u64 file_address, struct bpf_file_key *key, __u32 more)
+__noinline int file_announce(__u64 file_address, __u32 more)
 {
     struct file *file = (struct file *)file_address;
     struct inode *inode = BPF_CORE_READ(file, f_inode);
     struct scratch *s = scratch_get();
     struct bpf_event_file *event;
-    struct bpf_file_key copy;
+    struct bpf_file_key key = {};
     __u32 one = 1;
     __u64 walked;
 
-    if (!s || !key)
+    if (!s)
         return 0;
-    copy = *key;
+    inode_key(inode, &key);
     event = &s->out.head.file;
     walked = path_walk(file_address + bpf_core_field_offset(struct file, f_path));
     event_head(&event->head, BPF_EVENT_FILE, 0, 0);
     event->head.flags = (walked >> 32) | more;
-    event->key = copy;
+    event->key = key;
     event->mode = BPF_CORE_READ(inode, i_mode);
     event->rdev = BPF_CORE_READ(inode, i_rdev);
     event->blocks = BPF_CORE_READ(inode, i_blocks);
@@ -149,7 +177,7 @@ __noinline int file_announce(__u64 file_address, struct bpf_file_key *key, __u32
     event->unused = 0;
     if (!scratch_output(s, (__u32)walked))
         return 0;
-    bpf_map_update_elem(&seen_files, &copy, &one, BPF_ANY);
+    bpf_map_update_elem(&seen_files, &key, &one, BPF_ANY);
     return 1;
 }
 
@@ -159,37 +187,16 @@ static __always_inline bool key_equal(const struct bpf_file_key *a,
     return a->inode == b->inode && a->device == b->device && a->generation == b->generation;
 }
 
-/* The file's identity; false when its kind is not recorded. */
-static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret_key,
-                                     bool folders)
-{
-    struct inode *inode;
-    struct super_block *sb;
-    __u16 mode;
-
-    if (!file)
-        return false;
-    GET(inode, struct file, file, f_inode);
-    GET(mode, struct inode, inode, i_mode);
-    if (!mode_kept(mode, folders))
-        return false;
-    GET(ret_key->inode, struct inode, inode, i_ino);
-    GET(ret_key->generation, struct inode, inode, i_generation);
-    GET(sb, struct inode, inode, i_sb);
-    GET(ret_key->device, struct super_block, sb, s_dev);
-    return true;
-}
-
-/* As file_key, and sees to it that the file has been delivered. */
-static __always_inline bool file_meet(struct bpf_thread *thread, struct file *file,
+/* As file_key, and sees to it that the file has been delivered; known: the last that was. */
+static __always_inline bool file_meet(struct bpf_file_key *known, struct file *file,
                                       struct bpf_file_key *ret_key, bool folders)
 {
     if (!file_key(file, ret_key, folders))
         return false;
-    if (key_equal(ret_key, &thread->known))
+    if (key_equal(ret_key, known))
         return true;
-    if (bpf_map_lookup_elem(&seen_files, ret_key) || file_announce((__u64)file, ret_key, 0))
-        thread->known = *ret_key;
+    if (bpf_map_lookup_elem(&seen_files, ret_key) || file_announce((__u64)file, 0))
+        *known = *ret_key;
     return true;
 }
 

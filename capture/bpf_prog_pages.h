@@ -32,21 +32,21 @@ static __always_inline __u64 folio_bytes(struct folio *folio)
 }
 
 /* A file known by its inode alone; user space looks for its path among the mappings. */
-__noinline int inode_announce(__u64 inode_address, struct bpf_file_key *key)
+__noinline int inode_announce(__u64 inode_address)
 {
     struct inode *inode = (struct inode *)inode_address;
     struct scratch *s = scratch_get();
     struct bpf_event_file *event;
-    struct bpf_file_key copy;
+    struct bpf_file_key key = {};
     __u32 one = 1;
 
-    if (!s || !key)
+    if (!s)
         return 0;
-    copy = *key;
+    inode_key(inode, &key);
     event = &s->out.head.file;
     event_head(&event->head, BPF_EVENT_FILE, 0, 0);
     event->head.flags = BPF_FILE_BY_INODE;
-    event->key = copy;
+    event->key = key;
     event->mode = BPF_CORE_READ(inode, i_mode);
     event->rdev = BPF_CORE_READ(inode, i_rdev);
     event->blocks = BPF_CORE_READ(inode, i_blocks);
@@ -55,7 +55,7 @@ __noinline int inode_announce(__u64 inode_address, struct bpf_file_key *key)
     event->unused = 0;
     if (!scratch_output(s, 0))
         return 0;
-    bpf_map_update_elem(&seen_files, &copy, &one, BPF_ANY);
+    bpf_map_update_elem(&seen_files, &key, &one, BPF_ANY);
     return 1;
 }
 
@@ -100,13 +100,11 @@ static __always_inline int page_tell(struct folio *folio, __u8 kind)
     sb = BPF_CORE_READ(inode, i_sb);
     if (mode != KERNEL_MODE_REG || BPF_CORE_READ(sb, s_magic) == MEMORY_FILE_SYSTEM)
         return 0;
-    key.inode = BPF_CORE_READ(inode, i_ino);
-    key.generation = BPF_CORE_READ(inode, i_generation);
-    key.device = BPF_CORE_READ(sb, s_dev);
+    inode_key(inode, &key);
     if (page_of_call(thread, &key))
         return 0;
     if (!bpf_map_lookup_elem(&seen_files, &key))
-        inode_announce((__u64)inode, &key);
+        inode_announce((__u64)inode);
     thread_announce(thread);
     event = event_reserve(sizeof(*event));
     if (!event)

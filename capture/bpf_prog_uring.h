@@ -182,7 +182,7 @@ static __noinline struct file *uring_file(struct bpf_thread *thread, struct io_k
         file = file_of_fd(fd);
     if (!file && flags & URING_FIXED_FILE)
         lost_add(BPF_LOST_FIXED, 1);
-    return file_meet(thread, file, ret_key, class == BPF_CLASS_FD) ? file : NULL;
+    return file_meet(&thread->known, file, ret_key, class == BPF_CLASS_FD) ? file : NULL;
 }
 
 static __always_inline int uring_submit(struct io_kiocb *request)

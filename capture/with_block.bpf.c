@@ -104,6 +104,19 @@ static __always_inline __u32 disk_mode(__u32 device)
     return mode ? *mode : 0;
 }
 
+/* The verifier allows no sum in the context's address, which is what the compiler makes of an
+ * index or of two loads alike. */
+static __always_inline __u64 argument(struct bpf_raw_tracepoint_args *ctx, __u32 index)
+{
+    __u64 value;
+
+    if (!index)
+        return ctx->args[0];
+    value = ctx->args[1];
+    barrier_var(value);
+    return value;
+}
+
 /* ---- events ------------------------------------------------------------------------------ */
 
 static __always_inline void block_output(struct bpf_event_block *from, __s32 error)
@@ -172,7 +185,7 @@ static __always_inline __u32 bios_count(struct request *request)
 SEC("raw_tp/block_rq_insert")
 int on_insert(struct bpf_raw_tracepoint_args *ctx)
 {
-    struct request *request = (struct request *)ctx->args[request_argument & 1];
+    struct request *request = (struct request *)argument(ctx, request_argument);
     struct bpf_event_block *entry;
     __u32 device = request_device(request);
 
@@ -187,7 +200,7 @@ int on_insert(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/block_rq_issue")
 int on_issue(struct bpf_raw_tracepoint_args *ctx)
 {
-    struct request *request = (struct request *)ctx->args[request_argument & 1];
+    struct request *request = (struct request *)argument(ctx, request_argument);
     struct bpf_event_block *entry;
     __u32 device = request_device(request);
 
@@ -231,7 +244,7 @@ int on_complete(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/block_rq_merge")
 int on_merge(struct bpf_raw_tracepoint_args *ctx)
 {
-    __u64 key = ctx->args[request_argument & 1];
+    __u64 key = argument(ctx, request_argument);
 
     bpf_map_delete_elem(&requests, &key);
     return 0;
@@ -263,7 +276,7 @@ static __always_inline void bio_begin(struct bio *bio, __u32 device, struct queu
 SEC("raw_tp/block_bio_queue")
 int on_queue(struct bpf_raw_tracepoint_args *ctx)
 {
-    struct bio *bio = (struct bio *)ctx->args[bio_argument & 1];
+    struct bio *bio = (struct bio *)argument(ctx, bio_argument);
     __u32 device = bio_device(bio), mode = disk_mode(device);
     __u64 id = bpf_get_current_pid_tgid(), key = (__u64)bio;
     struct queued queued = {.pid = id >> 32, .tid = (__u32)id};

@@ -31,7 +31,7 @@ static __always_inline bool fd_enter(struct bpf_thread *thread, __u8 argument, b
 {
     struct file *file = file_of_fd((int)ARG(thread, argument));
 
-    if (!file_meet(thread, file, &thread->key, folders))
+    if (!file_meet(&thread->known, file, &thread->key, folders))
         return false;
     thread->file = (__u64)file;
     GET(thread->file_flags, struct file, file, f_flags);
@@ -72,6 +72,14 @@ static __always_inline bool call_enter(struct bpf_thread *thread,
     }
 }
 
+/* A 32-bit call: the numbers are others. Asked at every call of every program. */
+static __always_inline bool task_is_compat(void)
+{
+    if (have_task)
+        return bpf_get_current_task_btf()->TASK_COMPAT_WORD & TASK_COMPAT_BIT;
+    return BPF_CORE_READ(task_get(), TASK_COMPAT_WORD) & TASK_COMPAT_BIT;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 {
@@ -81,7 +89,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
     if ((unsigned long)number >= BPF_CALLS_MAX)
         return 0;
     call = &calls[number & (BPF_CALLS_MAX - 1)];
-    if (TASK_IS_COMPAT(bpf_get_current_task_btf())) {
+    if (task_is_compat()) {
         if (compat_io[number & (BPF_CALLS_MAX - 1)] && thread_get())
             lost_add(BPF_LOST_COMPAT, 1);
         return 0;
@@ -213,8 +221,7 @@ static __noinline void open_exit(struct bpf_thread *thread,
         GET(thread->file_flags, struct file, file, f_flags);
         if (mode & KERNEL_FMODE_CREATED)
             flags |= BPF_OP_CREATED;
-        if (file_announce((__u64)file, &thread->key,
-                          flags & BPF_OP_CREATED ? BPF_FILE_CREATED : 0))
+        if (file_announce((__u64)file, flags & BPF_OP_CREATED ? BPF_FILE_CREATED : 0))
             thread->known = thread->key;
     } else {
         thread_announce(thread);
@@ -287,11 +294,11 @@ static __noinline void copy_exit(struct bpf_thread *thread,
     __u64 offset, offset2;
     __u32 flags = 0, flags2 = 0;
 
-    if (!file_meet(thread, from, &from_key, false)) {
+    if (!file_meet(&thread->known, from, &from_key, false)) {
         __builtin_memset(&from_key, 0, sizeof(from_key));
         from = NULL;
     }
-    if (!file_meet(thread, to, &to_key, false)) {
+    if (!file_meet(&thread->known, to, &to_key, false)) {
         __builtin_memset(&to_key, 0, sizeof(to_key));
         to = NULL;
     }

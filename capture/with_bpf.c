@@ -16,6 +16,7 @@
 #include "capture/bpf_decode.h"
 #include "capture/bpf_loader.h"
 #include "capture/descend.h"
+#include "capture/bpf_plain.h"
 
 #ifndef HAVE_BPF
 #define HAVE_BPF 0
@@ -235,7 +236,17 @@ static int loader_start(struct with_bpf *self, const struct capture_scope *scope
 
 static int with_bpf_probe(char *reason, size_t reason_size, char *fix, size_t fix_size)
 {
-    return bpf_loader_probe(reason, reason_size, fix, fix_size);
+    int rc = bpf_loader_probe(reason, reason_size, fix, fix_size);
+
+    if (rc)
+        return rc;
+    reason[0] = '\0';
+    if (bpf_loader_kernel_before(5, 16))
+        snprintf(reason, reason_size,
+                 "but sees neither io_uring (kernel 5.19) nor mapped files (5.16)");
+    else if (bpf_loader_kernel_before(5, 19))
+        snprintf(reason, reason_size, "but does not see io_uring (kernel 5.19)");
+    return 0;
 }
 
 static int with_bpf_accepts(const struct capture_scope *scope, struct diag *diag)
@@ -261,6 +272,16 @@ static void with_bpf_close(void *state)
     free(self);
 }
 
+static int object_open(struct with_bpf *self)
+{
+    bool plain = bpf_loader_kernel_old() || bpf_loader_kernel_before(6, 2);
+    const char *begin = plain ? bpf_plain_start : bpf_object_start;
+    const char *end = plain ? bpf_plain_end : bpf_object_end;
+
+    return bpf_loader_open(&self->loader, begin, (size_t)(end - begin),
+                           session_diag(self->session));
+}
+
 static int with_bpf_open(struct session *session, void **ret_state)
 {
     struct with_bpf *self = calloc(1, sizeof(*self));
@@ -270,8 +291,7 @@ static int with_bpf_open(struct session *session, void **ret_state)
         return -ENOMEM;
     self->session = session;
     bpf_decode_init(&self->decode, session);
-    rc = bpf_loader_open(&self->loader, bpf_object_start,
-                         (size_t)(bpf_object_end - bpf_object_start), session_diag(session));
+    rc = object_open(self);
     if (!rc)
         rc = loader_start(self, session_scope(session));
     if (rc) {

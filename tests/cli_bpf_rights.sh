@@ -20,5 +20,11 @@ says 'CAP_BPF' err
 
 caps=$(sed -n 's/.*setcap \([^ ]*\) .*/\1/p' bpf)
 setcap "$caps" iotape-capture 2>/dev/null || skip "no file capabilities here"
+# Before 5.11 one more is needed: then it is said next.
+runs 0 nobody ./iotape-capture --list
+grep -A2 '^bpf' out >bpf
+more=$(sed -n 's/.*setcap \([^ ]*\) .*/\1/p' bpf)
+[ -z "$more" ] || caps=$more
+setcap "$caps" iotape-capture 2>/dev/null || skip "no file capabilities here"
 runs 0 nobody ./iotape-capture --recorder bpf -o b.tape -- cat /etc/hostname
 iotape dump b.tape | grep -q ' "/etc/hostname" ' || fail "the file is not in the tape"

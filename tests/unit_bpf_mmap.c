@@ -62,7 +62,7 @@ static int work_calls(void)
 }
 
 struct sums {
-    uint64_t filled, dirtied, synced, unmapped;
+    uint64_t filled, dirtied, synced, unmapped, unseen;
     size_t maps, syncs;
 };
 
@@ -88,6 +88,7 @@ static void run(int (*work)(void), struct sums *sums)
         sums->synced += op->kind == TRACE_MSYNC ? op->length : 0;
         sums->unmapped += op->kind == TRACE_MUNMAP ? op->length : 0;
     }
+    sums->unseen = session.unseen;
     session_clear(&session);
 }
 
@@ -96,8 +97,12 @@ static void test_mapped(void **state)
     struct sums sums;
 
     run(work_mapped, &sums);
-    assert_int_equal(sums.filled, FILE_BYTES);
-    assert_int_equal(sums.dirtied, (DIRTY + AGAIN) * PAGE);
+    if (sums.unseen) { /* an older kernel, and it was said */
+        assert_int_equal(sums.filled + sums.dirtied, 0);
+    } else {
+        assert_int_equal(sums.filled, FILE_BYTES);
+        assert_int_equal(sums.dirtied, (DIRTY + AGAIN) * PAGE);
+    }
     assert_int_equal(sums.maps, 1);
     assert_int_equal(sums.syncs, 2);
     assert_int_equal(sums.synced, FILE_BYTES + 2 * PAGE);
