@@ -22,8 +22,8 @@ record() {
     # shellcheck disable=SC2086
     iotape capture --recorder block -o t.tape $args 2>err &
     tool=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s t.tape ] && break; sleep 0.1; done
-    sleep 1
+    attached $tool 6
+    sleep 0.2
     "$@" || fail "$*"
     sleep 0.3
     kill -TERM $tool

@@ -28,6 +28,7 @@ target=$!
 trap 'kill -9 $target 2>/dev/null' EXIT
 iotape capture --recorder bpf -o c.tape --pid $target 2>err &
 tool=$!
+attached $tool 5
 sleep 1
 kill -TERM $tool
 wait $tool || { cat err >&2; fail "SIGTERM: exit $?"; }
@@ -38,7 +39,7 @@ settled "SIGTERM"
 # kill -9 of the collector: the target goes on, what was written is a tape.
 iotape capture --recorder bpf -o d.tape --pid $target 2>err &
 tool=$!
-sleep 2.2
+for _ in $(seq 300); do [ "$(wc -c <d.tape 2>/dev/null)" -gt 1000 ] 2>/dev/null && break; sleep 0.1; done
 kill -9 $tool
 wait $tool
 kill -0 $target || fail "the target is gone"
@@ -49,6 +50,7 @@ grep -q ' write ".*/z" ' ops || { cat err >&2; fail "nothing in the killed tape"
 # kill -9 of the target
 iotape capture --recorder bpf -o e.tape --pid $target 2>err &
 tool=$!
+attached $tool 5
 sleep 1
 kill -9 $target
 wait $target

@@ -20,6 +20,15 @@ runs() {
 says() { grep -Eq -- "$1" "$2" || { cat "$2" >&2; fail "'$1' is not in $2"; }; }
 # json FILE FILTER: the value, by jq
 json() { jq -r "$2" "$1" || fail "jq $2 on $1"; }
+# attached PID N: waits until this capture has attached N programs to the kernel, so that what follows is recorded
+attached() {
+    for _ in $(seq 300); do
+        [ "$(cat /proc/"$1"/fdinfo/* 2>/dev/null | grep -c '^link_type')" -ge "$2" ] && return
+        kill -0 "$1" 2>/dev/null || return 0 # ended: the test looks at how
+        sleep 0.1
+    done
+    fail "the capture has not begun"
+}
 # Real traces to try on, when the checkout has them beside it.
 # shellcheck disable=SC2034
 shared() { [ -d "$IOTAPE_SRC/../shared" ] && SHARED=$(cd "$IOTAPE_SRC/../shared" && pwd) || skip "no shared traces beside the checkout"; }
