@@ -15,8 +15,8 @@
 #include "capture/bpf_calls.h"
 #include "capture/bpf_decode.h"
 #include "capture/bpf_loader.h"
-#include "capture/descend.h"
 #include "capture/bpf_plain.h"
+#include "capture/descend.h"
 
 #ifndef HAVE_BPF
 #define HAVE_BPF 0
