@@ -32,6 +32,18 @@ int export_ops(struct export *export, const struct trace_op *ops, size_t count)
     return err < 0 ? err : export->error;
 }
 
+bool export_wall(struct export *export, int64_t *ret_tape_ns, uint64_t *ret_wall_ns)
+{
+    bool has = export->has_wall;
+
+    if (has) {
+        *ret_tape_ns = export->wall_tape_ns;
+        *ret_wall_ns = export->wall_ns;
+    }
+    export->has_wall = false;
+    return has;
+}
+
 static int drain(struct export *export)
 {
     size_t used = export->used;

@@ -26,6 +26,9 @@ struct export
     struct kinds skipped, lost_fields;
     char *notes[IMPORT_NOTES_MAX];
     size_t note_count;
+    bool has_wall; /* a reading of the wall clock that export_wall has not given yet */
+    int64_t wall_tape_ns;
+    uint64_t wall_ns;
 };
 
 /* The sink is taken over, also on failure. conf belongs to the caller and outlives the export.

@@ -28,6 +28,9 @@ const char *export_meta(const struct export *export, const char *key);
 const char *export_meta_at(const struct export *export, size_t index, const char **ret_value);
 /* Events the source lost, by kind: 0 .. until NULL. Complete by the time of begin. */
 const char *export_lost_at(const struct export *export, size_t index, uint64_t *ret_count);
+/* What the wall clock (Unix ns) read by the ops that come next: each reading once, false when
+ * there is none. */
+bool export_wall(struct export *export, int64_t *ret_tape_ns, uint64_t *ret_wall_ns);
 /* Buffered bytes to the output; -errno is kept and returned by every later call too. */
 int export_write(struct export *export, const void *bytes, size_t length);
 int export_printf(struct export *export, const char *format, ...)

@@ -11,6 +11,8 @@ struct from_tape {
     struct trace_reader *reader;
     uint32_t *files, *streams; /* the tape's numbers to the conversion's */
     uint32_t file_count, stream_count;
+    bool has_wall;
+    int64_t wall_tape_ns; /* of the last reading of the wall clock */
 };
 
 static int64_t source_read(void *context, void *buffer, size_t bytes)
@@ -114,6 +116,16 @@ static int copy_ops(struct from_tape *from, const struct trace_op *ops, size_t c
     return err;
 }
 
+/* A block's reading of the wall clock; the ops of one block may come in several pieces. */
+static int copy_wall(struct from_tape *from, int64_t tape_ns, uint64_t wall_ns)
+{
+    if (from->has_wall && from->wall_tape_ns == tape_ns)
+        return 0;
+    from->has_wall = true;
+    from->wall_tape_ns = tape_ns;
+    return import_wall(from->import, tape_ns, wall_ns);
+}
+
 /* Losses that the recorder counted, by kind, and what damage took. */
 static void copy_losses(struct from_tape *from)
 {
@@ -149,6 +161,8 @@ static int run(struct input **inputs, size_t count, struct import *import, const
                                   .name = input_name(inputs[0])};
     struct from_tape from = {.import = import};
     const struct trace_op *ops;
+    uint64_t wall_ns;
+    int64_t tape_ns;
     size_t op_count;
     int err;
 
@@ -158,8 +172,11 @@ static int run(struct input **inputs, size_t count, struct import *import, const
     if (err < 0)
         return err;
     err = copy_meta(&from);
-    while (err == 0 && (err = trace_reader_next(from.reader, &ops, &op_count)) > 0)
+    while (err == 0 && (err = trace_reader_next(from.reader, &ops, &op_count)) > 0) {
         err = copy_ops(&from, ops, op_count);
+        if (err == 0 && trace_reader_wall(from.reader, &tape_ns, &wall_ns))
+            err = copy_wall(&from, tape_ns, wall_ns);
+    }
     if (err == 0)
         err = copy_meta(&from);
     if (err == 0)

@@ -24,6 +24,7 @@ void import_init(struct import *import, const struct import_options *options, ui
 
 void import_release(struct import *import)
 {
+    free(import->walls);
     catalog_release(&import->tables);
     kinds_release(&import->skipped);
     kinds_release(&import->lost);
@@ -276,6 +277,44 @@ static void meet_wall(struct import *import, const char *value)
                import->run_ops == 0) {
         import->shift_ns += wall_ns - import->wall_ns;
     }
+}
+
+int import_wall(struct import *import, int64_t at_ns, uint64_t wall_ns)
+{
+    /* Inputs that begin together are not where their clocks say. */
+    if (import->align_start || at_ns > IMPORT_TIME_MAX / 2 || at_ns < -IMPORT_TIME_MAX / 2)
+        return 0;
+    if (!import->walls) {
+        import->walls = calloc(IMPORT_WALLS_MAX, sizeof(*import->walls));
+        import->wall_stride = 1;
+    }
+    if (!import->walls)
+        return diag_errno(import->diag, -ENOMEM, "clock readings");
+    if (++import->wall_skipped < import->wall_stride)
+        return 0;
+    import->wall_skipped = 0;
+    if (import->wall_count == IMPORT_WALLS_MAX) {
+        for (size_t i = 0; i < IMPORT_WALLS_MAX / 2; i++)
+            import->walls[i] = import->walls[2 * i];
+        import->wall_count /= 2;
+        import->wall_stride *= 2;
+    }
+    import->walls[import->wall_count++] =
+        (struct import_wall){at_ns + import->shift_ns, wall_ns};
+    return 0;
+}
+
+static int compare_walls(const void *a, const void *b)
+{
+    const struct import_wall *x = a, *y = b;
+
+    return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
+}
+
+void import_walls_sort(struct import *import)
+{
+    if (import->wall_count)
+        qsort(import->walls, import->wall_count, sizeof(*import->walls), compare_walls);
 }
 
 int import_meta(struct import *import, const char *key, const char *value)

@@ -15,11 +15,17 @@
 
 #define IMPORT_BATCH     512u
 #define IMPORT_NOTES_MAX 64u
+#define IMPORT_WALLS_MAX 4096u /* even; beyond it every second reading is forgotten */
 /* Times are within 73 years of the source's zero, so that shifted ones may be subtracted. */
 #define IMPORT_TIME_MAX (INT64_C(1) << 62)
 
 struct import_pair {
     char *key, *value;
+};
+
+struct import_wall {
+    int64_t at_ns;
+    uint64_t wall_ns;
 };
 
 struct import {
@@ -39,6 +45,9 @@ struct import {
     uint64_t batch_base, batch_next;
     bool wall_known; /* of the first run that had one */
     int64_t wall_ns; /* Unix ns at time 0 of that run */
+    struct import_wall *walls; /* readings of the wall clock, as they came */
+    size_t wall_count;
+    unsigned int wall_stride, wall_skipped;
     /* what happened */
     uint64_t ops, bad;
     uint64_t op_count[TRACE_OP_COUNT], op_bytes[TRACE_OP_COUNT];
@@ -62,6 +71,8 @@ void import_begin_run(struct import *import, int64_t shift_ns, bool align_start)
 /* Hands the last batch to the sink. */
 int import_flush(struct import *import);
 void import_meta_drop(struct import *import, const char *key);
+/* By time, once nothing more is imported. */
+void import_walls_sort(struct import *import);
 const char *import_meta_value(const struct import *import, const char *key); /* or NULL */
 void import_release(struct import *import);
 

@@ -85,6 +85,9 @@ int import_bad(struct import *import, const struct input *input, uint64_t column
 /* TRACE_META_START_WALL is the Unix ns at the importer's own time 0 ("0" when issue_ns is Unix
  * time): give it before the input's first op; the core shifts it to the tape's time 0. */
 int import_meta(struct import *import, const char *key, const char *value) TRACE_MUST_CHECK;
+/* What the wall clock (Unix ns) read at at_ns, on the importer's own clock, beside START_WALL: a
+ * tape keeps such readings, of very many an even part. 0 or -ENOMEM. */
+int import_wall(struct import *import, int64_t at_ns, uint64_t wall_ns) TRACE_MUST_CHECK;
 /* What this source cannot tell: a TRACE_META_CANNOT_TELL word, "latency". */
 int import_cannot_tell(struct import *import, const char *word) TRACE_MUST_CHECK;
 

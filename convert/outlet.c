@@ -113,6 +113,26 @@ static int part_meta(struct outlet *outlet, const struct outlet_part *part, int6
     return err;
 }
 
+/* The last reading of the wall clock up to last_ns goes with the ops. At another speed than the
+ * recorded one it says nothing. */
+static void part_wall(struct outlet *outlet, struct outlet_part *part, int64_t last_ns,
+                      int64_t removed_ns)
+{
+    const struct import *import = outlet->conf.import;
+
+    if (outlet->conf.transform->speed != 1)
+        return;
+    for (; part->next_wall < import->wall_count; part->next_wall++) {
+        const struct import_wall *wall = &import->walls[part->next_wall];
+
+        if (wall->at_ns - removed_ns > last_ns)
+            return;
+        part->export.has_wall = true;
+        part->export.wall_tape_ns = wall->at_ns - removed_ns - part->base_ns;
+        part->export.wall_ns = wall->wall_ns;
+    }
+}
+
 static int part_leave(struct outlet *outlet, struct outlet_part *part, struct trace_op *ops,
                       size_t count)
 {
@@ -212,6 +232,7 @@ static int part_ops(struct outlet *outlet, struct outlet_part *part, struct trac
     }
     if (err < 0 || held == count)
         return err;
+    part_wall(outlet, part, ops[count - 1].issue_ns, removed_ns);
     return part_leave(outlet, part, ops + held, count - held);
 }
 

@@ -20,6 +20,7 @@ struct outlet_part {
     bool opened, closed;       /* an output exists; it was put in place */
     int64_t base_ns;           /* what becomes 0, on the clock of the ops given */
     int64_t first_ns;          /* of its first op of any kind */
+    size_t next_wall;          /* of the import's readings of the wall clock */
     struct trace_sorter *lead; /* name-space calls before the first I/O op */
 };
 

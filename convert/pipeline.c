@@ -410,6 +410,7 @@ int pipeline_run(struct pipeline *pipeline, struct operands *operands, struct tr
         err = rename_files(pipeline);
     if (err == 0)
         err = common_meta(pipeline);
+    import_walls_sort(&pipeline->import);
     if (err == 0)
         err = trace_sorter_finish(pipeline->sorter);
     if (err == 0) {

@@ -152,8 +152,12 @@ static void add_totals(struct to_tape *state, const struct trace_op *op)
 static int ops(void *context, struct export *export, const struct trace_op *ops, size_t count)
 {
     struct to_tape *state = context;
+    uint64_t wall_ns;
+    int64_t tape_ns;
     int err = 0;
 
+    if (export_wall(export, &tape_ns, &wall_ns))
+        trace_writer_wall(state->writer, tape_ns, wall_ns);
     for (size_t done = 0; done < count && err == 0;) {
         size_t some = count - done < BATCH ? count - done : BATCH;
 
