@@ -225,14 +225,29 @@ static void publish_all(struct feed *feed)
         lane_publish(&feed->lanes[i]);
 }
 
+#define NAP_LEAST_NS 100000u
+#define NAP_MOST_NS  1000000u /* a worker that grows quick meanwhile must not find the ring empty */
+
+/* How long the worker will take for `wanted` operations, as it took `taken` of them in the last
+ * nap: each wake-up costs a switch on a CPU that the worker may need. */
+static uint64_t nap_next(uint64_t nap_ns, uint64_t taken, uint64_t wanted)
+{
+    uint64_t next_ns = taken > 0 ? nap_ns * wanted / taken : nap_ns * 2;
+
+    return next_ns < NAP_LEAST_NS  ? NAP_LEAST_NS
+           : next_ns > NAP_MOST_NS ? NAP_MOST_NS
+                                   : next_ns;
+}
+
 /* Waits until the ring has room. Sleeps while it waits: the ring is far ahead of its worker. */
 static int lane_wait(struct feed *feed, struct lane *lane)
 {
-    const struct timespec pause = {.tv_nsec = 100000};
     const uint64_t room = feed->capacity / 4;
+    uint64_t nap_ns = NAP_LEAST_NS, before = 0;
 
     for (bool slept = false;; slept = true) {
         uint64_t head = atomic_load_explicit(&lane->ring->head, memory_order_acquire);
+        struct timespec pause;
 
         lane->free_until = head + feed->capacity;
         /* Once asleep, wake for a good part of the ring, not for one operation. */
@@ -242,6 +257,10 @@ static int lane_wait(struct feed *feed, struct lane *lane)
             return -EINTR;
         if (!slept)
             publish_all(feed);
+        else
+            nap_ns = nap_next(nap_ns, head - before, room - (lane->free_until - lane->tail) + 1);
+        before = head;
+        pause = (struct timespec){.tv_nsec = (long)nap_ns};
         nanosleep(&pause, NULL);
     }
 }
