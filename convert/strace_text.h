@@ -89,6 +89,8 @@ bool strace_fd_parse(struct strace_slice slice, struct strace_fd *ret_fd);
  * size, or -1 when it is no string, was cut by strace ("..."...), or does not fit. */
 int strace_unquote(struct strace_slice slice, char *buffer, size_t size);
 int strace_unescape(struct strace_slice slice, char *buffer, size_t size);
+/* Does the quoted text begin with a slash, however that is written? */
+bool strace_is_absolute(struct strace_slice path);
 
 /* O_RDWR|O_CREAT|0100 as Linux's asm-generic numbers; unknown words add nothing. */
 uint32_t strace_open_flags(struct strace_slice slice);

@@ -158,6 +158,16 @@ int strace_unquote(struct strace_slice slice, char *buffer, size_t size)
     return strace_unescape((struct strace_slice){slice.at + 1, close - 1}, buffer, size);
 }
 
+bool strace_is_absolute(struct strace_slice path)
+{
+    const char *at = path.at + 2, *end = path.at + path.length;
+
+    if (path.length < 2 || path.at[0] != '"')
+        return false;
+    return path.at[1] == '/' ||
+           (path.at[1] == '\\' && at < end && unescape_one(&at, end) == '/'); /* -xx */
+}
+
 uint32_t strace_open_flags(struct strace_slice slice)
 {
     static const struct {

@@ -381,7 +381,7 @@ int strace_path(const struct strace_process *process, struct strace_slice dir,
 
     if (path.length < 2 || path.at[0] != '"')
         return -1;
-    if (path.at[1] != '/') {
+    if (!strace_is_absolute(path)) {
         bool has_fd = dir.length > 0 && strace_fd_parse(dir, &fd);
 
         if (has_fd && fd.shown.length > 0) {

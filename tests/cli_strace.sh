@@ -52,6 +52,16 @@ gives "dup, close-on-exec" 'write "/a" 1024 512 512
 write "/a" 0 512 512
 read "/a" 512 1 1'
 
+# strace -xx: every byte of a name in hex, the first slash too
+cat >log <<'END'
+7 execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0
+7 openat(AT_FDCWD, "\x2f\x61", O_RDWR) = 3
+7 pwrite64(3, "\x78", 512, 1024) = 512
+7 rename("\x2f\x61", "\x2f\x62") = 0
+END
+runs 0 iotape convert log -o hex.tape -q
+equal "hex names" '/a /b' "$(iotape convert hex.tape --to jsonl -o - -q | jq -r 'select(.op == "rename") | "\(.file) \(.file2)"')"
+
 # threads: the number is free when close is entered, and given away before it returns
 cat >log <<'END'
 1 openat(AT_FDCWD, "/old", O_RDONLY) = 3
