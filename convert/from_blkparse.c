@@ -278,7 +278,6 @@ static bool take_tail(struct cursor *cursor, struct parsed *parsed)
     struct blk_event *event = &parsed->event;
     const char *text;
     size_t length;
-    long error;
 
     if (event->act == BLK_ACT_PLUG || event->act == BLK_ACT_UNPLUG_IO ||
         event->act == BLK_ACT_UNPLUG_TIMER)
@@ -294,11 +293,9 @@ static bool take_tail(struct cursor *cursor, struct parsed *parsed)
         parsed->comm_length = length;
         return true;
     }
-    cursor->wanted = "an error number in []";
-    if (length == 0 || length > 6)
-        return false;
-    error = strtol(text, NULL, 10);
-    event->error = (uint16_t)error;
+    /* A format of the user's (-f) may say the command here, as for the others. */
+    if (length > 0 && length <= 6 && strspn(text, "-0123456789") >= length)
+        event->error = (uint16_t)strtol(text, NULL, 10);
     return true;
 }
 
@@ -341,12 +338,26 @@ static bool parse_event(struct cursor *cursor, struct parsed *ret)
     return take_tail(cursor, ret);
 }
 
+/* "fio (128)" or "fio (128, 129)": what blkparse -s heads the figures of a program with. */
+static bool is_program(const char *line, size_t length)
+{
+    size_t at = length - 1;
+
+    if (length < 4 || line[at] != ')')
+        return false;
+    while (at > 0 && strchr("0123456789, ", line[at - 1]) != NULL)
+        at--;
+    return at > 1 && at < length - 1 && line[at - 1] == '(' && line[at - 2] == ' ' &&
+           memchr(line, '+', length) == NULL;
+}
+
 /* Lines of the blocks behind the events. */
 static bool is_summary(const char *line, size_t length, uint64_t *ret_skips)
 {
     static const char *const starts[] = {"CPU", "Total (", "Throughput (", "Events (",
                                          "Input file ", "Reads ", "Read ", "Writes ", "PC Read",
                                          "IO unplugs:", "Allocation", "Skips: ",
+                                         "Dispatch wait:", "Completion wait:",
                                          /* what blktrace itself prints at the end of a pipe */
                                          "=== ", "Total: "};
     const char *dropped;
@@ -371,7 +382,7 @@ static bool is_summary(const char *line, size_t length, uint64_t *ret_skips)
             return true;
         }
     }
-    return false;
+    return is_program(line, length);
 }
 
 static int stream_of(struct job *job, uint32_t pid, const char *comm, size_t length,

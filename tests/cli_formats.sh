@@ -22,3 +22,18 @@ while read -r way name _; do
             tr -c 'a-z_0-9\n' ' ' | grep -qw -- "$key" || fail "$name: option $key is not in the page"
     done <keys
 done <formats
+
+# blkparse -s: the figures of each program behind the events; a format of the user's that names the command everywhere.
+cat >s.txt <<'END'
+8,0    1        1     0.000000000   128  Q   R 0 + 8 [fio]
+8,0    1        2     0.000001000   128  D   R 0 + 8 [fio]
+8,0    0        1     0.000100000     0  C   R 0 + 8 [swapper/0]
+fio (127)
+ Reads Queued:           0,        0KiB	 Writes Queued:           0,        0KiB
+ Dispatch wait:          0        	 Dispatch wait:           0
+ Completion wait:        0        	 Completion wait:         0
+my prog (128, 129)
+ Reads Queued:           1,        4KiB	 Writes Queued:           0,        0KiB
+END
+runs 0 iotape convert s.txt -o s.tape
+equal "blkparse -s" '1 100000 0' "$(iotape convert s.tape --to jsonl -o - -q | jq -r '"1 \(.latency_ns) \(.issue_ns)"')"
