@@ -55,6 +55,8 @@ static int fiu_sniff(const uint8_t *bytes, size_t length, bool at_end)
         size_t count = fields_split(line, line_length, ' ', fields, ROWS_MAX_FIELDS);
         struct fiu_row row;
 
+        if (count == 0)
+            continue;
         if (count < FIU_MIN_FIELDS || count > ROWS_MAX_FIELDS || fiu_parse(fields, count, &row))
             return IMPORT_NO;
         rows++;

@@ -72,6 +72,8 @@ static int fiunbw_sniff(const uint8_t *bytes, size_t length, bool at_end)
         struct field fields[9];
         size_t count = fields_split(line, line_length, ' ', fields, 9);
 
+        if (count == 0)
+            continue;
         if (count < 5 || count > 8 || parse_row(fields, count, &row))
             return IMPORT_NO;
         rows++;

@@ -41,6 +41,8 @@ struct input {
     uint8_t *buffer;     /* one byte more than capacity: a line's NUL */
     size_t capacity, start, end;
     bool at_end;
+    bool begun;         /* what may stand before a text has been passed over */
+    uint64_t lead;      /* that many bytes */
     int error;
     uint64_t offset; /* of buffer[start] */
     uint64_t line;
@@ -318,11 +320,13 @@ void input_close(struct input *input)
 
 void input_park(struct input *input)
 {
-    if (input->once || input->offset)
+    if (input->once || input->offset != input->lead)
         return;
     input_close(input);
     input->closed = false;
     input->at_end = false;
+    input->begun = false;
+    input->offset = input->lead = input->line = 0;
 }
 
 void input_list_release(struct input_list *list)
@@ -443,6 +447,36 @@ static int make_room(struct input *input, size_t bytes)
     return 0;
 }
 
+#define LEAD_BYTES 256
+
+/* A byte order mark and blank lines before a text are no part of it. Binary formats begin with
+ * neither: what stands behind the blank lines must be printable. */
+static void pass_lead(struct input *input)
+{
+    const uint8_t *bytes = input->buffer + input->start;
+    size_t have = input->end - input->start, mark = 0, at, lines = 0;
+
+    if (have >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
+        mark = 3;
+    for (at = mark; at < have; at++) {
+        if (bytes[at] == '\r' && at + 1 < have && bytes[at + 1] == '\n')
+            at++;
+        if (bytes[at] != '\n')
+            break;
+        lines++;
+    }
+    for (size_t i = at; i < have && i < at + 32; i++)
+        if (bytes[i] < ' ' && bytes[i] != '\t' && bytes[i] != '\r' && bytes[i] != '\n')
+            at = mark;
+    if (at == have)
+        at = mark;
+    input->begun = true;
+    input->line = at > mark ? lines : 0;
+    input->lead = at;
+    input->start += at;
+    input->offset += at;
+}
+
 /* Reads on until bytes are buffered or the input ends. */
 static int fill(struct input *input, size_t bytes)
 {
@@ -451,8 +485,9 @@ static int fill(struct input *input, size_t bytes)
     if (err == 0 && (!input->buffer || input->closed))
         err = input_open(input);
     if (err == 0)
-        err = make_room(input, bytes);
-    while (err == 0 && !input->at_end && input->end - input->start < bytes) {
+        err = make_room(input, bytes < LEAD_BYTES ? LEAD_BYTES : bytes);
+    while (err == 0 && !input->at_end &&
+           input->end - input->start < (input->begun || bytes > LEAD_BYTES ? bytes : LEAD_BYTES)) {
         size_t room = input->capacity - input->end;
         int64_t got;
 
@@ -468,6 +503,9 @@ static int fill(struct input *input, size_t bytes)
             input->at_end = true;
         else
             input->end += (size_t)got;
+        if (err == 0 && !input->begun &&
+            (input->at_end || input->end - input->start >= LEAD_BYTES))
+            pass_lead(input);
     }
     input->error = err;
     return err;

@@ -23,9 +23,40 @@ static struct input *open_bytes(struct input_list *list, const void *bytes, size
     return list->items[list->count - 1];
 }
 
+/* A mark and blank lines stand before a text, not in it; numbers in binary are left alone. */
+static void what_stands_before(void **state)
+{
+    static const char text[] = "\xef\xbb\xbf\r\n\nfirst\n\nthird";
+    static const char binary[] = "\n\0\0\0\x01\x02";
+    struct input_list list = {0};
+    struct diag diag = DIAG_INIT;
+    struct input *input = open_bytes(&list, text, sizeof(text) - 1, &diag);
+    const uint8_t *bytes;
+    size_t length;
+    char *line;
+
+    (void)state;
+    assert_int_equal(input_peek(input, &bytes, 5), 5);
+    assert_memory_equal(bytes, "first", 5);
+    input_park(input);
+    assert_int_equal(input_line(input, &line, &length), 1);
+    assert_string_equal(line, "first");
+    assert_int_equal(input_line_number(input), 3);
+    assert_int_equal(input_line(input, &line, &length), 1);
+    assert_int_equal(length, 0);
+    assert_int_equal(input_line(input, &line, &length), 1);
+    assert_string_equal(line, "third");
+    assert_int_equal(input_line_number(input), 5);
+    input_list_release(&list);
+    input = open_bytes(&list, binary, sizeof(binary) - 1, &diag);
+    assert_int_equal(input_peek(input, &bytes, 6), 6);
+    assert_memory_equal(bytes, binary, 6);
+    input_list_release(&list);
+}
+
 static void lines_of_every_length(void **state)
 {
-    static const size_t lengths[] = {0, 1, 2, 4095, 4096, 100000, 524287, 524288, 524289, 3000000};
+    static const size_t lengths[] = {1, 0, 2, 4095, 4096, 100000, 524287, 524288, 524289, 3000000};
     struct input_list list = {0};
     struct diag diag = DIAG_INIT;
     size_t total = 0, at = 0, length;
@@ -250,6 +281,7 @@ static void importers_are_sound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_stands_before),
         cmocka_unit_test(lines_of_every_length),     cmocka_unit_test(peeks_and_skips),
         cmocka_unit_test(impossible_ranges_are_counted), cmocka_unit_test(bad_lines_up_to_a_number),
         cmocka_unit_test(runs_meet_by_their_clocks), cmocka_unit_test(words_are_said_once),
