@@ -32,6 +32,7 @@ struct from_csv {
     int column_of[CSV_WHAT_COUNT]; /* its index, or -1 */
     size_t needed;                 /* fields a row must have */
     uint64_t epoch;                /* in units of the time column */
+    char first_name[32];           /* the header's first name, "" without a header */
     uint32_t default_file;
     int default_op;
     struct csv_word words[CSV_WORDS];

@@ -188,6 +188,8 @@ static int first_row(struct from_csv *csv)
 
     if (csv->conf->header == HEADER_YES)
         (void)is_header(&csv->row, &header);
+    if (named && csv->row.fields[0].length < sizeof(csv->first_name))
+        memcpy(csv->first_name, csv->row.fields[0].at, csv->row.fields[0].length);
     if (given) {
         int err = csv_columns_parse(&csv->columns, given, import_diag(csv->import));
 
@@ -242,6 +244,16 @@ static int start(struct from_csv *csv)
     return err < 0 ? err : 1;
 }
 
+/* The header again: tables put behind one another bring theirs along. */
+static bool is_header_again(struct from_csv *csv)
+{
+    const struct field *first = csv->row.fields;
+    struct csv_columns header;
+
+    return csv->first_name[0] && csv->row.count > 0 && field_is(first, csv->first_name) &&
+           is_header(&csv->row, &header) && header.count == csv->columns.count;
+}
+
 static int run(struct input **inputs, size_t count, struct import *import, const void *conf)
 {
     struct from_csv csv = {.conf = conf, .input = inputs[0], .import = import};
@@ -252,7 +264,7 @@ static int run(struct input **inputs, size_t count, struct import *import, const
         err = csv_row_next(&csv.row, csv.input, import, csv.separator, csv.conf->comment);
         if (err <= 0)
             break;
-        err = csv_take_row(&csv);
+        err = is_header_again(&csv) ? 0 : csv_take_row(&csv);
         if (err == 0)
             err = 1;
     }

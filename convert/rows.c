@@ -233,7 +233,7 @@ static int row_take(struct rows *rows, const struct field *fields, size_t count)
     return import_op(rows->import, &op);
 }
 
-static int rows_line(struct rows *rows, const char *line, size_t length, bool *may_be_header)
+static int rows_line(struct rows *rows, const char *line, size_t length)
 {
     const struct rows_spec *spec = rows->spec;
     struct field fields[ROWS_MAX_FIELDS];
@@ -245,9 +245,9 @@ static int rows_line(struct rows *rows, const char *line, size_t length, bool *m
     count = fields_split(line, length, spec->separator, fields, ROWS_MAX_FIELDS);
     if (count == 0)
         return 0;
-    if (*may_be_header && is_header(spec, fields, count))
+    /* Again in the middle where files were put behind one another. */
+    if (is_header(spec, fields, count))
         return 0;
-    *may_be_header = false;
     if (count < spec->min_fields || (spec->max_fields && count > spec->max_fields)) {
         err = import_bad(rows->import, rows->input, length + 1,
                          "expected %u fields, the line has %zu", spec->min_fields, count);
@@ -285,7 +285,6 @@ static int rows_input(const struct rows_spec *spec, struct input *input, struct 
                         .import = import,
                         .last_file = TRACE_NONE_U32,
                         .last_stream = TRACE_NONE_U32};
-    bool may_be_header = true;
     size_t length;
     char *line;
     int err;
@@ -304,7 +303,7 @@ static int rows_input(const struct rows_spec *spec, struct input *input, struct 
         err = input_line(input, &line, &length);
         if (err <= 0)
             break;
-        err = rows_line(&rows, line, length, &may_be_header);
+        err = rows_line(&rows, line, length);
     }
     return err;
 }
@@ -386,7 +385,7 @@ int rows_sniff(const struct rows_spec *spec, const uint8_t *bytes, size_t length
         count = fields_split(line, line_length, spec->separator, fields, ROWS_MAX_FIELDS);
         if (!count)
             continue;
-        if (!fitting && !header && is_header(spec, fields, count))
+        if (is_header(spec, fields, count))
             header = 1;
         else if (sniff_row(spec, fields, count))
             fitting++;

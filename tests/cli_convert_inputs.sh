@@ -106,3 +106,10 @@ for at in 1 2 5 7 8 9 10 12 15 16 17 18; do
     runs 1 iotape-convert bad.csv -o bad.tape -q
     says "bad.csv:2:8: " err
 done
+
+# Tables put behind one another bring their headers along, and a mark at the start is no part of the first name.
+printf '\357\273\277time_us,op,offset,length\n1,read,0,4096\n' >h1.csv
+printf 'time_us,op,offset,length\n5,write,4096,4096\n' >h2.csv
+cat h1.csv h2.csv >h.csv
+runs 0 iotape convert h.csv -o h.tape
+equal "headers" "2 4000" "$(iotape convert h.tape --to jsonl -o - -q | jq -s -r '"\(length) \(.[1].issue_ns)"')"
