@@ -118,6 +118,15 @@ runs 0 iotape compare paced.tape --engine 'model:service=90us,model:service=110u
     --metric p50 $sim --trials 6 --dir h
 says 'undecided \(refused\)' out
 
+# So does the replayer's own lag, which stalls make; without them the same difference is one.
+iotape convert -q --from synth 'rw=randread,bs=4k,size=16m,ops=1000,rate=1000,seed=1' -o calm.tape
+pair="--engine model:service=90us,model:service=100us --pace recorded --metric p50 $sim --trials 6"
+runs 0 iotape compare calm.tape $pair --dir calm
+says 'different, worse' out
+IOTAPE_FAULT='stall:9:20ms;stall:300:20ms;stall:600:20ms' runs 0 iotape compare calm.tape $pair --dir lagging
+says 'undecided \(refused\)' out
+says "verdict on p50 refused: the replayer's lag" out
+
 # Usage.
 runs 2 iotape compare t.tape --engine nosuch --dir u
 runs 2 iotape compare t.tape --engine "$slow" --metric colour --dir u
