@@ -108,6 +108,13 @@ if command -v btrecord >/dev/null; then
     # btrecord knows neither discards nor flushes: it takes both for writes
     equal "btrecord reads and writes" "$reads $((writes + trims + flushes))" "$(json out '[.by_op.read.count, .by_op.write.count] | map(tostring) | join(" ")')"
 fi
+if command -v iowatcher >/dev/null; then
+    # it draws reads and writes of the device, each a point at its time
+    iowatcher -t x.blktrace.0 -o watch.svg >/dev/null 2>&1 || fail "iowatcher"
+    says '</svg>' watch.svg
+    says 'Device IO' watch.svg
+    [ "$(grep -c '<rect\|<circle\|<path' watch.svg)" -gt 20 ] || fail "iowatcher drew nothing"
+fi
 if command -v fio >/dev/null; then
     grep -v ' trim ' v3.iolog >fio.iolog
     fio --name=x --read_iolog=fio.iolog --ioengine=null --replay_no_stall=1 --output-format=json --output=fio.json >/dev/null 2>&1 ||
