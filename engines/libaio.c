@@ -223,16 +223,20 @@ static int libaio_submit(void *opaque, struct engine_op **ops, unsigned int coun
 {
     struct libaio_state *state = opaque;
     unsigned int taken = 0, prepared;
+    bool flushed = false;
     int err;
 
-    while (taken < count) {
+    /* A flush blocks: it is the first thing a call does, or is left to the next, and the ops
+     * after it are too. So each has the stamp of the call that really carried it. */
+    while (taken < count && !flushed) {
         err = 0;
-        for (prepared = 0; taken + prepared < count; prepared++) {
+        for (prepared = 0; taken + prepared < count && !flushed; prepared++) {
             struct engine_op *op = ops[taken + prepared];
             struct iocb *iocb = &state->iocbs[op->slot_index];
 
-            if (prepared > 0 && preflush(op))
-                break; /* those before it need not wait for the flush */
+            flushed = preflush(op);
+            if (flushed && taken + prepared > 0)
+                break;
             err = prepare(iocb, op);
             if (err)
                 break;

@@ -166,6 +166,40 @@ static uint64_t proc_number(const char *path)
     return value;
 }
 
+/* What follows a flush in a batch is not stamped before it. */
+static void libaio_hands_over_a_flush_alone(void **test_state)
+{
+    int fd = bench_file("flush", 4 * 4096, 1);
+    struct engine_op op[4], *ops[4], *done[4];
+    const int taken[] = {1, 1, 2};
+    struct bench bench;
+    unsigned int at = 0, back = 0;
+
+    if (!can_run("libaio"))
+        skip();
+    bench_init(&bench, fd, 4);
+    assert_int_equal(bench_open(&bench, "libaio"), 0);
+    for (unsigned int i = 0; i < 4; i++) {
+        op[i] = bench_op(&bench, TRACE_WRITE, i, i * 4096, 4096);
+        ops[i] = &op[i];
+    }
+    op[1].flags |= TRACE_F_PREFLUSH;
+    for (unsigned int i = 0; i < 3; i++) {
+        assert_int_equal(engine_submit(bench.handle, ops + at, 4 - at), taken[i]);
+        at += (unsigned int)taken[i];
+    }
+    while (back < 4) {
+        int n = bench_wait(&bench, done, 1, 4);
+
+        assert_true(n > 0);
+        back += (unsigned int)n;
+    }
+    for (unsigned int i = 0; i < 4; i++)
+        assert_int_equal(op[i].result, 4096);
+    bench_close(&bench);
+    close(fd);
+}
+
 static void libaio_names_the_knob_when_depth_does_not_fit(void **test_state)
 {
     uint64_t limit = proc_number("/proc/sys/fs/aio-max-nr");
@@ -268,6 +302,7 @@ int main(void)
         cmocka_unit_test(io_uring_waits_as_long_as_told),
         cmocka_unit_test(io_uring_says_what_was_granted),
         cmocka_unit_test(io_uring_runs_without_locked_memory),
+        cmocka_unit_test(libaio_hands_over_a_flush_alone),
         cmocka_unit_test(libaio_names_the_knob_when_depth_does_not_fit),
         cmocka_unit_test(depth_20000_works),
         cmocka_unit_test(posixaio_has_one_pool_a_process),
