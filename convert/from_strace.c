@@ -456,9 +456,9 @@ const struct importer importer_strace = {
             "regular files and block "
             "devices are kept, as far as the opening or -y tells; --all-fds keeps the rest. "
             "io_uring requests and "
-            "mapped I/O are not in a strace and are counted as such. Several files of -ff are "
-            "merged by time.",
-    .flags = IMPORTER_JOINS,
+            "mapped I/O are not in a strace and are counted as such. Several files of -ff, or "
+            "the folder they are in, are merged by time.",
+    .flags = IMPORTER_JOINS | IMPORTER_DIRECTORY,
     .sniff = sniff,
     .run = run,
 };

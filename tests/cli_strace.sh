@@ -168,6 +168,9 @@ printf '%s\n' 'openat(AT_FDCWD, "/p", O_RDONLY) = 3' 'read(3, "x", 8) = 8' 'fork
 printf '%s\n' 'read(3, "x", 8) = 8' '+++ exited with 0 +++' >ff.1000
 ops ff.1000 ff.999 >got
 equal "-ff without times" 'read "/p" 0 8 8 read "/p" 8 8 8' "$(paste -sd' ' got)"
+mkdir folder && mv ff.1000 ff.999 folder
+ops folder >got
+equal "a folder of -ff" 'read "/p" 0 8 8 read "/p" 8 8 8' "$(paste -sd' ' got)"
 
 # the table of strace -C
 printf '%s\n' '1 read(3, "x", 1) = 1' '% time     seconds  usecs/call     calls    errors syscall' \
