@@ -14,6 +14,7 @@
 #define BATCHES_EACH (1ull << 40)
 /* From the last due time of jobs without times to the first of those that wait for them. */
 #define STONEWALL_NS 1000000
+#define TIME_MAX_NS  (INT64_MAX / 4)
 
 /* ---- one section as workloads ---- */
 
@@ -563,14 +564,18 @@ static int fill_spec(struct fiojob *job, struct synth_spec *spec)
 }
 
 /* Jobs begin together, or where the jobs before the last stonewall end. */
-static void set_start(struct fiojob *job, struct synth_spec *spec)
+static int set_start(struct fiojob *job, struct synth_spec *spec)
 {
     if (job->section.stonewall && job->jobs > 0) {
         job->group_start_ns = job->group_end_ns + STONEWALL_NS;
         job->group_workers = 0;
         job->staged = true;
     }
+    if (job->group_start_ns > TIME_MAX_NS || job->section.start_delay_ns > TIME_MAX_NS ||
+        spec->runtime_ns > TIME_MAX_NS)
+        return refuse(job, "a time of more than 73 years at", job->section.rw);
     spec->start_ns = job->group_start_ns + (int64_t)job->section.start_delay_ns;
+    return 0;
 }
 
 /* The workloads of one section: one, or one for each clone with an offset of its own. */
@@ -624,8 +629,9 @@ int fiojob_generate(struct fiojob *job)
         err = set_names(job, &spec, &names);
     if (err == 0)
         err = set_size(job, &spec, &increment);
+    if (err == 0)
+        err = set_start(job, &spec);
     if (err == 0) {
-        set_start(job, &spec);
         remember(job, &spec);
         err = generate_all(job, &spec, names, increment);
     }

@@ -137,7 +137,10 @@ static int set_defaults(struct from_csv *csv)
     if (csv->column_of[CSV_OP] < 0) {
         csv->default_op = op.length ? csv_parse_op(csv, &op) : -EINVAL;
         if (csv->default_op < 0)
-            return diag_set(import_diag(csv->import), -EINVAL,
+            /* What was asked for is wrong, or the file is none that can be read by itself. */
+            return diag_set(import_diag(csv->import),
+                            op.length || import_options(csv->import)->columns ? -EINVAL
+                                                                              : -EBADMSG,
                             "%s: no column says what the op is: name one in --columns, or say "
                             "--from csv:op=read",
                             input_name(csv->input));

@@ -113,3 +113,10 @@ printf 'time_us,op,offset,length\n5,write,4096,4096\n' >h2.csv
 cat h1.csv h2.csv >h.csv
 runs 0 iotape convert h.csv -o h.tape
 equal "headers" "2 4000" "$(iotape convert h.tape --to jsonl -o - -q | jq -s -r '"\(length) \(.[1].issue_ns)"')"
+
+# a table that cannot be read by itself is a bad input; asked for with columns that lack the op, a wrong use
+printf 'time,offset,length\n1,0,512\n' >noop.csv
+runs 1 iotape-convert noop.csv -o noop.tape
+says 'noop.csv: no column says what the op is' err
+runs 2 iotape-convert noop.csv --columns time,offset,length -o noop.tape
+[ ! -e noop.tape ] || fail "an output was left"

@@ -140,6 +140,7 @@ bad '[a]\nrw=sideways\nsize=1m\n' "rw 'sideways'"
 bad '[a]\nrw=read\nsize=50%%\n' 'add filesize='
 bad '[a]\nrw=randrw\npercentage_random=50,20\nsize=1m\n' 'differs by direction'
 bad '[a]\nrw=write\nfill_device=1\nsize=1m\n' 'fill_device'
+bad '[a]\nrw=read\nsize=4k\nstartdelay=100000d\n' 'more than 73 years'
 bad 'include other.fio\n[a]\nrw=read\n' 'expected \[global\]'
 bad '[a]\nrw=read\ninclude other.fio\n' '3:1: another file is not read'
 bad '[a]\nrw=read\nsize=1m\nfile_service_type=zipf:1.2\n' "file_service_type 'zipf:1.2'"
