@@ -54,7 +54,7 @@ static int write_meta(struct results *results, const struct results_conf *conf)
     } items[] = {
         {TRACE_META_TOOL, "iotape " IOTAPE_VERSION},
         {TRACE_META_SOURCE, "replay"},
-        {TRACE_META_RESULT_OF, trace_reader_name(conf->reader)},
+        {TRACE_META_RESULT_OF, conf->of},
         {TRACE_META_CONFIG, conf->config},
         {TRACE_META_CLOCK, conf->clock},
         {"cache", conf->cache},

@@ -33,6 +33,7 @@ struct results_conf {
     uint32_t rings;
     uint32_t capacity;     /* of each, a power of two */
     bool shared;           /* workers are processes */
+    const char *of;        /* the tape as the user named it */
     const struct trace_reader *reader; /* its tables are copied; whole by then */
     const char *config;    /* the replay's options as JSON */
     const char *clock;     /* "monotonic" or "simulated" */

@@ -329,6 +329,7 @@ static int alloc_results(struct run *run, const struct run_report *report, struc
         .rings = threads,
         .capacity = share(RESULT_OPS, threads),
         .shared = run->processes,
+        .of = run->conf->tape,
         .reader = run->tape.reader,
         .config = report->config,
         .cache = cache,

@@ -124,7 +124,9 @@ equal "cut" true "$(count '.ops > 0 and .ops < 100000 and .ops_issued == .ops an
 # From a pipe, normalised first, which is said.
 iotape replay - --engine null --json - <drift.tape >out 2>err || fail "a tape from a pipe"
 equal "piped" 100000 "$(count .ops_issued)"
-cat drift.tape | iotape replay - --engine null --json - >out 2>err || fail "a tape from a pipe"
+cat drift.tape | iotape replay - --engine null --json - --result piped.tape >out 2>err || fail "a tape from a pipe"
 says 'normalised to a temporary' err
+# Whose result it is, by the name that was given and not the temporary's.
+equal "result of" - "$(iotape info piped.tape --json | jq -r .meta.result_of)"
 equal "piped" 100000 "$(count .ops_issued)"
 exit 0
