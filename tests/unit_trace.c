@@ -43,6 +43,38 @@ static void test_round_trip(void **state)
         }
 }
 
+/* Ops that are all alike, but for one at the end or the middle of a block, or none. */
+static void test_alike(void **state)
+{
+    static const size_t odd[] = {SIZE_MAX, 999, 500, 127, 128, 0};
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(odd) / sizeof(odd[0]); c++)
+        for (unsigned int way = 0; way < 16; way++) {
+            struct trace_writer_conf conf = {
+                .raw = way & 1, .result = way & 2, .small = way & 4, .block_ops = 1000};
+            struct trace_op *ops = tape_ops(1000, 7, way & 2), other = ops[1], *back;
+            struct tape tape = {0};
+            size_t back_count;
+
+            if (way & 8)
+                ops[0].latency_ns = ops[0].length = ops[0].offset = TRACE_UNKNOWN_U64;
+            other.issue_ns = ops[0].issue_ns;
+            for (size_t i = 1; i < 1000; i++)
+                ops[i] = ops[0];
+            if (odd[c] < 1000)
+                ops[odd[c]] = other;
+            tape_write(&tape, ops, 1000, &conf);
+            back = tape_read(&tape, false, &back_count, NULL);
+            assert_int_equal(back_count, 1000);
+            for (size_t i = 0; i < back_count; i++)
+                tape_assert_op(&ops[i], &back[i]);
+            free(back);
+            free(tape.data);
+            free(ops);
+        }
+}
+
 #define PHASE_BLOCKS 3
 #define PHASES       4
 #define LARGE_BLOCK  16384u
@@ -378,6 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_alike),
         cmocka_unit_test(test_choices_follow_the_blocks),
         cmocka_unit_test(test_normalise),  cmocka_unit_test(test_seek),
         cmocka_unit_test(test_seek_raw),   cmocka_unit_test(test_summaries),

@@ -28,6 +28,7 @@ struct columns_writer {
     size_t capacity;                 /* operations that the arrays hold */
     uint64_t *columns[COLUMN_COUNT]; /* of the block; one allocation */
     uint64_t differ[COLUMN_COUNT];   /* 0: the column is all absent values */
+    uint64_t vary[COLUMN_COUNT];     /* 0: the column is one value throughout */
     uint64_t *residuals;             /* of the known values of one column */
     bool remembers;
     struct remembered remembered[COLUMN_COUNT];
@@ -132,18 +133,20 @@ static void columns_gather(struct columns_writer *writer, const struct trace_op 
 {
     unsigned int columns = writer->result ? COLUMN_COUNT : COLUMN_DUE;
 
+    memset(writer->vary, 0, sizeof(writer->vary));
     memset(writer->differ, 0, sizeof(writer->differ));
     for (size_t at = 0; at < count; at += TILE_OPS) {
         size_t now = count - at < TILE_OPS ? count - at : TILE_OPS;
 
         for (enum column_id id = 0; id < columns; id++) {
-            uint64_t *values = writer->columns[id] + at, absent = column_default(id),
-                     differ = 0;
+            uint64_t *values = writer->columns[id] + at, first, vary = 0;
 
             column_gather(id, ops + at, now, values);
+            first = writer->columns[id][0];
             for (size_t i = 0; i < now; i++)
-                differ |= values[i] ^ absent;
-            writer->differ[id] |= differ;
+                vary |= values[i] ^ first;
+            writer->vary[id] |= vary;
+            writer->differ[id] |= vary | (first ^ column_default(id));
         }
     }
 }
@@ -477,6 +480,28 @@ static void plan_write(struct columns_writer *writer, const struct column *colum
     numbers_write(writer->numbers, out, writer->residuals, column->known, plan->coder);
 }
 
+/* A column of one value needs no look at the others: many are so in most blocks. False: its
+ * form is not this one. */
+static bool constant_write(struct columns_writer *writer, enum column_id id, size_t count,
+                           struct buf *out)
+{
+    const struct column column = {.id = id, .known = count};
+    const struct plan plan = {.mode = PREDICT_START,
+                              .start = writer->columns[id][0],
+                              .unit = 1,
+                              .coder = NUMBER_CONST};
+    uint64_t unknown;
+
+    if (writer->vary[id] != 0 || !predict_allowed(id, PREDICT_START) ||
+        (column_unknown(id, &unknown) && plan.start == unknown))
+        return false;
+    buf_u8(out, (uint8_t)id);
+    buf_u8(out, UNKNOWN_NEVER);
+    writer->residuals[0] = 0;
+    plan_write(writer, &column, &plan, out);
+    return true;
+}
+
 static void column_write(struct columns_writer *writer, enum column_id id, size_t count,
                          struct buf *out)
 {
@@ -524,7 +549,8 @@ int columns_write(struct columns_writer *writer, const struct trace_op *ops, siz
     for (enum column_id id = 0; id < COLUMN_COUNT; id++) {
         if (writer->differ[id] == 0)
             continue;
-        column_write(writer, id, count, out);
+        if (!constant_write(writer, id, count, out))
+            column_write(writer, id, count, out);
         columns++;
     }
     if (out->failed)
