@@ -401,8 +401,8 @@ static void modes_narrow(struct columns_writer *writer, const struct column *col
         better = 0;
         for (unsigned int other = 0; other < PREDICT_COUNT; other++)
             if (tried & 1u << mode && tried & 1u << other)
-                better += estimates[other] < estimates[mode] ||
-                          (estimates[other] == estimates[mode] && other < mode);
+                better += other < mode ? estimates[other] <= estimates[mode]
+                                       : estimates[other] < estimates[mode];
         if (better >= HEAD_CHOSEN)
             *modes &= ~(1u << mode);
     }
