@@ -5,6 +5,14 @@
 
 #include "replay/conf.h"
 
+bool classify_in_window(const struct conf *conf, int64_t issue_ns)
+{
+    /* Without --start what came before time 0 is in. */
+    if (conf->start_ns != 0 && issue_ns < (int64_t)conf->start_ns)
+        return false;
+    return conf->end_ns == 0 || issue_ns < (int64_t)conf->end_ns;
+}
+
 bool classify_mutates(const struct trace_op *op)
 {
     switch (op->kind) {

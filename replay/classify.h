@@ -20,6 +20,8 @@ struct conf;
 /* file is NULL where the operation names none. */
 enum prepared_action classify(const struct conf *conf, const struct trace_file *file,
                               const struct trace_op *op, enum skip_reason *ret_skip);
+/* Is it within --start and --end? issue_ns is tape time. */
+bool classify_in_window(const struct conf *conf, int64_t issue_ns);
 /* Does it change data or names? */
 bool classify_mutates(const struct trace_op *op);
 /* Must the operations on its file before it be complete, and those after it wait for it? arg as in

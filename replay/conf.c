@@ -12,6 +12,7 @@ static const char *const wait_words[] = {"hybrid", "sleep", "spin", NULL};
 static const char *const cache_words[] = {"asis", "cold", "warm", NULL};
 static const char *const fit_words[] = {"none", "wrap", "scale", "pack", NULL};
 static const char *const unaligned_words[] = {"error", "buffered", "round", NULL};
+static const char *const restore_words[] = {"auto", "reflink", "extents", NULL};
 static const char *const on_error_words[] = {"continue", "stop", NULL};
 static const char *const priority_words[] = {"auto", "normal", "high", "realtime", NULL};
 static const char *const clock_words[] = {"real", "simulated", NULL};
@@ -202,6 +203,15 @@ const struct opt conf_table[] = {
      .help = "with --writes: this block device may be overwritten"},
     {"prepare", 0, OPT_FLAG, AT(prepare),
      .help = "first make the files that the tape needs, with their recorded sizes"},
+    {"restore", 0, OPT_STRING, AT(restore), .arg = "DIR",
+     .help = "with --writes: first put back what the last replay with this DIR changed, then keep in "
+             "DIR what this one will change"},
+    {"restore-by", 0, OPT_ENUM, AT(restore_by), .arg = "HOW", .def = "auto",
+     .values = restore_words,
+     .help = "how --restore keeps it: reflink (a clone of each file; DIR on the same file system), "
+             "extents (the 64 KiB chunks that the tape writes), auto (reflink where it can be)"},
+    {"restore-only", 0, OPT_FLAG, AT(restore_only),
+     .help = "put back what DIR of --restore holds, remove DIR, replay nothing"},
     {"fit", 0, OPT_ENUM, AT(fit), .arg = "F", .def = "none", .values = fit_words,
      .help = "where the tape reaches beyond the target: wrap (modulo its size), scale, pack (the "
              "parts touched, side by side in order)"},
@@ -317,6 +327,10 @@ static int check_where(const struct conf *conf, struct diag *diag)
         return diag_set(diag, -EINVAL, "--clones needs --root");
     if (conf->destroy.count != 0 && !conf->writes)
         return diag_set(diag, -EINVAL, "--destroy without --writes writes nothing");
+    if (conf->restore != NULL && !conf->writes)
+        return diag_set(diag, -EINVAL, "--restore goes with --writes: reading changes nothing");
+    if (conf->restore_only && conf->restore == NULL)
+        return diag_set(diag, -EINVAL, "--restore-only: from which --restore DIR?");
     if (conf->fit != FIT_NONE && conf->target == NULL && conf->maps.count == 0)
         return diag_set(diag, -EINVAL, "--fit needs --target or --map");
     if (conf->verify && (flags & ENGINE_NO_TARGET))

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "replay/aim.h"
 #include "replay/area.h"
 #include "replay/classify.h"
 #include "replay/conf.h"
@@ -121,43 +122,6 @@ struct feed_ring *feed_ring(struct feed *feed, uint32_t worker)
 
 /* ---- one operation --------------------------------------------------------------------- */
 
-static void choose_target(const struct feed *feed, const struct trace_op *op, struct prepared *p)
-{
-    const struct conf *conf = feed->conf;
-    const struct target *target;
-    bool transfer = op->kind == TRACE_READ || op->kind == TRACE_WRITE;
-    bool direct = transfer && !conf->buffered && (conf->direct || (op->flags & TRACE_F_DIRECT));
-
-    p->flags &= ~(uint32_t)TRACE_F_DIRECT;
-    if (conf->target != NULL)
-        p->flags &= ~(uint32_t)TRACE_F_APPEND; /* its end is not where the file's was */
-    p->target = targets_find(feed->targets, op->file, direct);
-    if (p->target == TRACE_NONE_U32)
-        return;
-    target = &feed->targets->items[p->target];
-    if (direct && ((p->offset | p->length) & (target->align - 1)) != 0 &&
-        p->offset != TRACE_UNKNOWN_U64) {
-        if (conf->unaligned == UNALIGNED_ROUND && op->kind == TRACE_READ) {
-            uint64_t end = (p->offset + p->length + target->align - 1) & ~(target->align - 1ull);
-
-            p->offset &= ~(target->align - 1ull);
-            p->length = end - p->offset;
-            p->flags |= TRACE_F_ROUNDED;
-            p->marks &= (uint8_t)~PREPARED_EXPECTED;
-        } else {
-            direct = false;
-            p->target = targets_find(feed->targets, op->file, false);
-            target = &feed->targets->items[p->target];
-        }
-    }
-    if (direct)
-        p->flags |= TRACE_F_DIRECT;
-    if (target->fit.how != FIT_NONE && trace_op_has_range(op->kind) && p->length > 0 &&
-        p->offset != TRACE_UNKNOWN_U64)
-        p->offset = fit_offset(&target->fit, op->file, p->offset,
-                               p->length < target->size_bytes ? p->length : target->size_bytes);
-}
-
 static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
                     struct prepared *p)
 {
@@ -190,10 +154,7 @@ static void prepare(struct feed *feed, const struct trace_op *op, uint64_t ref,
     if (p->action == PREPARED_CORE && classify_barrier(op->kind, op->arg))
         p->marks |= PREPARED_BARRIER;
     if (feed->targets->count != 0)
-        choose_target(feed, op, p);
-    if (op->file2 != TRACE_NONE_U32 && (op->kind == TRACE_RENAME || op->kind == TRACE_LINK) &&
-        p->action == PREPARED_CORE)
-        p->offset = (uint64_t)op->file2 << 32 | targets_find(feed->targets, op->file2, false);
+        aim(feed->conf, feed->targets, op, p);
 }
 
 /* ---- lanes ----------------------------------------------------------------------------- */
@@ -351,13 +312,6 @@ static int put(struct feed *feed, const struct trace_op *op, struct prepared *p)
 
 /* ---- the thread ------------------------------------------------------------------------ */
 
-static bool in_window(const struct conf *conf, int64_t issue_ns)
-{
-    if (conf->start_ns != 0 && issue_ns < (int64_t)conf->start_ns)
-        return false;
-    return conf->end_ns == 0 || issue_ns < (int64_t)conf->end_ns;
-}
-
 static int decode_block(struct feed *feed, const struct trace_op *ops, size_t count,
                         uint64_t first)
 {
@@ -365,7 +319,7 @@ static int decode_block(struct feed *feed, const struct trace_op *ops, size_t co
     int err = 0;
 
     for (size_t i = 0; i < count && err == 0; i++) {
-        if (!in_window(feed->conf, ops[i].issue_ns))
+        if (!classify_in_window(feed->conf, ops[i].issue_ns))
             continue;
         prepare(feed, &ops[i], first + i, &p);
         err = put(feed, &ops[i], &p);

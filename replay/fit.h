@@ -8,7 +8,7 @@
  *        file: a trace of 2 TB that touches 8 GB replays on 10 GB with adjacency kept.
  *
  * pack_new and pack_touch while the plan is made, pack_seal once, then fit_offset from the decoder
- * thread. Memory for pack: one bit a chunk of each 1 GiB region touched, and a rank.
+ * thread. Memory for pack: see chunks.h.
  */
 #ifndef REPLAY_FIT_H
 #define REPLAY_FIT_H

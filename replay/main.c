@@ -79,6 +79,8 @@ static int replay(const struct conf *conf, struct diag *diag)
     err = run_replay(&run, conf, report, &usage, diag);
     if (err == 0 && conf->plan)
         report_plan(report, conf, stdout);
+    if (err == 0 && conf->restore_only && !conf->plan && !quiet)
+        report_restored(report, stdout);
     if (report->stats != NULL) {
         if (!quiet)
             report_text(report, conf, stdout);

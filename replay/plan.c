@@ -170,12 +170,6 @@ static int scan_issued(struct scan *scan, const struct trace_op *op, uint64_t in
     return plan->pack ? pack_touch(plan->pack, op->file, op->offset, op->length, scan->diag) : 0;
 }
 
-static bool in_window(const struct conf *conf, const struct trace_op *op)
-{
-    return op->issue_ns >= (conf->start_ns ? (int64_t)conf->start_ns : INT64_MIN) &&
-           (conf->end_ns == 0 || op->issue_ns < (int64_t)conf->end_ns);
-}
-
 static int scan_op(struct scan *scan, const struct trace_op *op, uint64_t index)
 {
     struct plan *plan = scan->plan;
@@ -185,7 +179,7 @@ static int scan_op(struct scan *scan, const struct trace_op *op, uint64_t index)
     enum skip_reason skip;
 
     plan->ops++;
-    if (!in_window(scan->conf, op)) {
+    if (!classify_in_window(scan->conf, op->issue_ns)) {
         plan->skipped[SKIP_WINDOW]++;
         return 0;
     }

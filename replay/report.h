@@ -17,6 +17,8 @@ struct diag;
 void report_text(const struct run_report *report, const struct conf *conf, FILE *out);
 /* --plan: what would be done. */
 void report_plan(const struct run_report *report, const struct conf *conf, FILE *out);
+/* --restore-only: what was put back. */
+void report_restored(const struct run_report *report, FILE *out);
 /* One self-contained page to path, with plots where gnuplot is installed; renamed into place. */
 int report_html(const struct run_report *report, const struct conf *conf, const char *path,
                 struct diag *diag);

@@ -191,6 +191,25 @@ static void add_engine(json_t *root, const struct run_report *report)
     set(root, "priority", json_string(conf_word("priority", report->priority)));
 }
 
+/* null without --restore. */
+static json_t *restore_json(const struct restore_report *restore)
+{
+    json_t *object;
+
+    if (!restore->used)
+        return json_null();
+    object = json_object();
+    set(object, "method", json_string(restore_method(restore)));
+    set(object, "files", number(restore->files));
+    set(object, "bytes", number(restore->bytes));
+    set(object, "removed", number(restore->removed));
+    set(object, "time_ns", number(restore->time_ns));
+    set(object, "kept_files", number(restore->kept_files));
+    set(object, "kept_bytes", number(restore->kept_bytes));
+    set(object, "keep_time_ns", number(restore->keep_time_ns));
+    return object;
+}
+
 static void add_targets(json_t *root, const struct run_report *report, const struct conf *conf)
 {
     const struct stats *stats = report->stats;
@@ -202,6 +221,7 @@ static void add_targets(json_t *root, const struct run_report *report, const str
                                     (json_int_t)report->prepared.cut, "removed",
                                     (json_int_t)report->prepared.removed, "bytes",
                                     (json_int_t)report->prepared.bytes));
+    set(root, "restore", restore_json(&report->restore));
     set(root, "cache", json_pack("{s:s, s:I, s:I, s:b}", "asked",
                                  conf_word("cache", conf->cache), "pages",
                                  (json_int_t)report->cache.pages, "resident",

@@ -107,8 +107,20 @@ static void cpu(FILE *out, const struct run_report *report)
     fprintf(out, "memory     %s at most\n", units_size(report->max_rss_bytes, rss));
 }
 
+void report_restored(const struct run_report *report, FILE *out)
+{
+    const struct restore_report *restore = &report->restore;
+    char bytes[UNITS_TEXT], time[UNITS_TEXT];
+
+    fprintf(out, "restored   %llu files, %s put back and %llu new names removed in %s (%s)\n",
+            (unsigned long long)restore->files, units_size(restore->bytes, bytes),
+            (unsigned long long)restore->removed, units_time(restore->time_ns, time),
+            restore_method(restore));
+}
+
 static void head(FILE *out, const struct run_report *report, const struct conf *conf)
 {
+    char kept[UNITS_TEXT], kept_in[UNITS_TEXT];
     char order[40];
 
     fprintf(out, "tape       %s\n", report->tape);
@@ -124,6 +136,14 @@ static void head(FILE *out, const struct run_report *report, const struct conf *
         fprintf(out, "CLOCK      SIMULATED: these times are a model's, nothing was measured\n");
     if (report->end != RUN_CLEAN)
         fprintf(out, "PARTIAL    the run ended early: %s\n", run_end_words[report->end]);
+    if (report->restore.used) {
+        if (report->restore.files + report->restore.removed != 0)
+            report_restored(report, out);
+        fprintf(out, "kept       %llu more files, %s, in %s, before they were changed\n",
+                (unsigned long long)report->restore.kept_files,
+                units_size(report->restore.kept_bytes, kept),
+                units_time(report->restore.keep_time_ns, kept_in));
+    }
     if (report->cache.measured)
         fprintf(out, "cache      %s: %llu of %llu pages resident at the start\n",
                 conf_word("cache", conf->cache), (unsigned long long)report->cache.resident,

@@ -316,7 +316,7 @@ int run_replay(struct run **ret_run, const struct conf *conf, struct run_report 
     run->conf = conf;
     memset(report, 0, sizeof *report);
     err = run_open(run, report, ret_usage, diag);
-    if (err != 0 || conf->plan)
+    if (err != 0 || conf->plan || conf->restore_only)
         return err;
     err = run_alloc(run, report, diag);
     if (err != 0)

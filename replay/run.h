@@ -16,6 +16,7 @@
 #include "replay/cache.h"
 #include "replay/conf.h"
 #include "replay/prepare.h"
+#include "replay/restore.h"
 #include "replay/stats.h"
 #include "replay/worker.h"
 
@@ -40,6 +41,7 @@ struct run_report {
     const struct stats *stats;        /* of all workers */
     const struct worker_report *counters; /* summed */
     struct prepare_report prepared;
+    struct restore_report restore;
     struct cache_report cache;
     uint64_t tape_ops;   /* all that had to be issued or skipped: ops x loops x clones */
     uint64_t not_reached;

@@ -12,6 +12,7 @@
 #include "replay/order.h"
 #include "replay/plan.h"
 #include "replay/report.h"
+#include "replay/restore.h"
 #include "replay/result.h"
 #include "replay/run_state.h"
 #include "replay/target.h"
@@ -70,10 +71,19 @@ int run_open(struct run *run, struct run_report *report, bool *ret_usage, struct
     report->targets = run->targets;
     if (err != 0 || conf->plan)
         return err;
-    if (conf->prepare)
+    if (conf->restore != NULL && run->targets->count != 0) {
+        err = restore_open(&run->restore, conf, diag);
+        if (err == 0)
+            err = restore_put_back(run->restore, &report->restore, diag);
+        if (err == 0 && conf->restore_only)
+            return restore_forget(run->restore, diag);
+    }
+    if (err == 0 && conf->prepare)
         err = prepare(run->targets, conf, &report->prepared, diag);
     if (err == 0)
         err = targets_open(run->targets, conf, run->plan, run->tape.reader, diag);
+    if (err == 0 && run->restore != NULL)
+        err = restore_keep(run->restore, run->targets, run->tape.reader, &report->restore, diag);
     if (err == 0 && run->targets->count != 0)
         err = cache_set(run->targets, conf, &report->cache, diag);
     return err;
@@ -417,6 +427,7 @@ void run_release(struct run *run)
     free(run->pids);
     free(run->engine_targets);
     clock_simulated_free(run->simulated);
+    restore_free(run->restore);
     targets_free(run->targets);
     plan_free(run->plan);
     tape_close(&run->tape);

@@ -14,6 +14,7 @@ struct run {
     struct tape tape;
     struct plan *plan;
     struct target_set *targets;
+    struct restore *restore;         /* NULL without --restore */
     struct engine_target *engine_targets;
     struct order **orders;
     uint32_t order_count;

@@ -28,8 +28,7 @@ static bool same_device(const struct stat *a, const struct stat *b)
     return S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode) && a->st_rdev == b->st_rdev;
 }
 
-/* Whether --destroy names the device st. */
-static bool may_destroy(const struct conf *conf, const struct stat *st)
+bool target_may_destroy(const struct conf *conf, const struct stat *st)
 {
     for (size_t i = 0; i < conf->destroy.count; i++) {
         struct stat named;
@@ -45,7 +44,7 @@ static int guard_path(const struct conf *conf, const char *path, const char *opt
 {
     struct stat st;
 
-    if (!conf->writes || stat(path, &st) != 0 || !S_ISBLK(st.st_mode) || may_destroy(conf, &st))
+    if (!conf->writes || stat(path, &st) != 0 || !S_ISBLK(st.st_mode) || target_may_destroy(conf, &st))
         return 0;
     return diag_set(diag, -EINVAL,
                     "%s %s is a block device: --writes would overwrite it; say --destroy %s to "

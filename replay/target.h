@@ -23,6 +23,7 @@
 struct conf;
 struct diag;
 struct plan;
+struct stat;
 struct trace_reader;
 
 struct target {
@@ -75,6 +76,8 @@ struct target_set {
 
 /* -EINVAL: a usage error (a device without --destroy, a --destroy that is no target). */
 int targets_guard(const struct conf *conf, struct diag *diag);
+/* Does --destroy name the device that st is of? */
+bool target_may_destroy(const struct conf *conf, const struct stat *st);
 /*
  * Finds a place for each file that the plan uses, opens the roots, claims the devices. No file
  * is opened or made. -ENXIO: a file of the tape has no place; -EXDEV: a path that leads out;
