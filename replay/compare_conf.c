@@ -12,6 +12,8 @@
 
 #define AT(field) offsetof(struct compare_conf, field)
 
+const char *const compare_restore_words[] = {"auto", "reflink", "extents", "none", NULL};
+
 static const struct opt options[] = {
     {.type = OPT_HEADING, .help = "Tape against tape"},
     {"match", 0, OPT_ENUM, AT(match), .arg = "HOW", .def = "auto", .values = tapes_how_names,
@@ -69,8 +71,15 @@ static const struct opt options[] = {
              "TAPE.compare-1, -2 ... here"},
     {"resume", 0, OPT_FLAG, AT(resume),
      .help = "go on with the experiment in --dir; more --trials may be asked for"},
+    {"restore", 0, OPT_STRING, AT(restore), .arg = "DIR",
+     .help = "where trials that write keep what they change, to put it back before the next one and "
+             "after the last. Default: .iotape-restore in --root, else a folder in --dir"},
+    {"restore-by", 0, OPT_ENUM, AT(restore_by), .arg = "HOW", .def = "auto",
+     .values = compare_restore_words,
+     .help = "reflink, extents (only the parts that the tape writes), auto (reflink where it can be), "
+             "none (trials start from what the last one left)"},
     {"reset", 0, OPT_STRING, AT(reset), .arg = "CMD",
-     .help = "a shell command run before each trial, as to restore the files"},
+     .help = "a shell command run before each trial, to restore the files in place of --restore"},
     {"result-tapes", 0, OPT_FLAG, AT(result_tapes), .def = "yes",
      .help = "each trial writes a result tape, for latency curves (the default); the no- form "
              "spares the "
@@ -174,6 +183,11 @@ static int check_rest(const struct compare_conf *conf, struct diag *diag)
         (conf->value_regex || conf->value_json || conf->witness))
         return diag_set(diag, -EINVAL,
                         "--value-regex, --value-json and --witness go with --ab");
+    if (conf->restore && (conf->mode != COMPARE_MATRIX || !conf->writes))
+        return diag_set(diag, -EINVAL, "--restore goes with a matrix whose trials write (--writes)");
+    if (conf->restore && (conf->reset || conf->restore_by == COMPARE_RESTORE_NONE))
+        return diag_set(diag, -EINVAL, "--restore: %s excludes it",
+                        conf->reset ? "--reset" : "--restore-by none");
     if (conf->value_regex && conf->value_json)
         return diag_set(diag, -EINVAL, "--value-regex or --value-json, not both");
     if (conf->mode == COMPARE_TAPES && (conf->csv || conf->markdown))

@@ -20,6 +20,14 @@ enum compare_mode {
     COMPARE_COMMANDS
 };
 
+enum compare_restore_by {
+    COMPARE_RESTORE_AUTO,
+    COMPARE_RESTORE_REFLINK,
+    COMPARE_RESTORE_EXTENTS,
+    COMPARE_RESTORE_NONE
+};
+extern const char *const compare_restore_words[];
+
 struct compare_conf {
     /* tape against tape */
     int match, files;
@@ -31,7 +39,8 @@ struct compare_conf {
     bool ab, witness;
     const char *value_regex, *value_json;
     uint64_t trials, warmup, seed, cool_down_ns;
-    const char *dir, *reset;
+    const char *dir, *reset, *restore;
+    int restore_by; /* enum compare_restore_by */
     bool resume, result_tapes, allow_fallback;
     /* passed on to each trial */
     const char *root, *target, *speed, *order, *clock, *cache, *runtime, *unaligned, *fit;

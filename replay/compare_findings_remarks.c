@@ -75,6 +75,29 @@ static int curve_side(const struct judge_cell *found, unsigned int point)
 }
 
 /* Where the latency curve lies off the baseline's, as stretches of percentiles. */
+/* By which means every trial began with the same files, and what that took. */
+static void remark_restore(const struct findings *findings, const struct remarks *remarks)
+{
+    const struct journal *journal = findings->journal;
+    const char *method = NULL;
+    char time[METRIC_TEXT];
+    double sum_ns = 0;
+    unsigned int i, count = 0;
+
+    for (i = 0; i < journal->count; i++) {
+        const struct record *record = &journal->records[i];
+
+        if (!record->restored[0] || isnan(record->value[METRIC_RESTORE]))
+            continue;
+        method = record->restored;
+        sum_ns += record->value[METRIC_RESTORE];
+        count++;
+    }
+    if (method)
+        remark(remarks, "before each run the files were put back as they had been (by %s, %s a run)",
+               method, metric_text(&metrics[METRIC_RESTORE], sum_ns / count, time));
+}
+
 static void remark_curve(const struct findings *findings, unsigned int cell,
                          const struct remarks *remarks)
 {
@@ -144,6 +167,7 @@ void findings_remarks(const struct findings *findings,
     unsigned int i;
 
     remark_method(findings, &remarks);
+    remark_restore(findings, &remarks);
     if (judge->drifts)
         remark(&remarks,
                "drift: %s moved by %+.1f %% from the first trial to the last; pairing within "

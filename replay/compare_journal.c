@@ -58,6 +58,8 @@ static json_t *record_pack(const struct record *record)
     }
     set_number(object, "steady", record->steady);
     set_number(object, "wall_ns", record->wall_ns);
+    if (record->restored[0])
+        json_object_set_new(object, "restored", json_string(record->restored));
     return object;
 }
 
@@ -74,6 +76,7 @@ static int record_unpack(const json_t *object, struct record *ret_record)
     const json_t *figures = json_object_get(object, "figures");
     const json_t *curve = json_object_get(object, "curve");
     const char *failed = json_string_value(json_object_get(object, "failed"));
+    const char *restored = json_string_value(json_object_get(object, "restored"));
     struct record record = {0};
     double block = get_number(object, "block"), cell = get_number(object, "cell");
     double position = get_number(object, "position");
@@ -94,6 +97,8 @@ static int record_unpack(const json_t *object, struct record *ret_record)
         record.curve[i] = json_number_value(json_array_get(curve, i));
     record.steady = get_number(object, "steady");
     record.wall_ns = get_number(object, "wall_ns");
+    if (restored)
+        snprintf(record.restored, sizeof record.restored, "%s", restored);
     if (failed) {
         record.failed = strdup(failed);
         if (!record.failed)

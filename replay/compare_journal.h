@@ -31,6 +31,7 @@ struct record {
     bool has_curve;
     double curve[CURVE_POINTS]; /* service time, ns, at curve_fraction[] */
     double steady;  /* log of the rate of its second half over its first's; NAN: not known */
+    char restored[24]; /* how the files were put back before it; "": they were not */
     double wall_ns; /* how long the trial took, set-up and all */
 };
 

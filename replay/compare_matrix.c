@@ -16,6 +16,7 @@
 #include "replay/compare_findings.h"
 #include "replay/compare_output.h"
 #include "replay/compare_process.h"
+#include "replay/compare_restore.h"
 #include "traces/diag.h"
 #include "traces/trace.h"
 #include "traces/units.h"
@@ -28,7 +29,7 @@ struct matrix {
     struct judge_rules rules;
     struct judge *judge;
     json_t *plan;
-    char *folder, *replay, *capture;
+    char *folder, *replay, *capture, *restore;
     char **passed;
 };
 
@@ -200,6 +201,8 @@ static json_t *plan_make(const struct matrix *matrix)
     json_object_set_new(plan, "seed", json_integer((json_int_t)matrix->design.seed));
     json_object_set_new(plan, "cool_down_ns", json_integer((json_int_t)conf->cool_down_ns));
     json_object_set_new(plan, "reset", conf->reset ? json_string(conf->reset) : json_null());
+    json_object_set_new(plan, "restore_by",
+                        json_string(compare_restore_words[conf->restore_by]));
     json_object_set_new(plan, "result_tapes", json_boolean(conf->result_tapes && !conf->ab));
     json_object_set_new(plan, "value",
                         conf->value_regex  ? json_string(conf->value_regex)
@@ -267,10 +270,8 @@ static void announce(const struct matrix *matrix, struct diag *diag)
     diag_note(diag, "%u cells, %u can run here, %u trials each: %u runs, %u done; kept in %s",
               design->count, can, blocks, can * blocks, matrix->journal.count, matrix->folder);
     announce_time(matrix, diag);
-    if (matrix->conf->writes && !matrix->conf->prepare && !matrix->conf->reset)
-        diag_note(diag,
-                  "trials write, and nothing restores the files between them: --prepare or "
-                  "--reset would");
+    if (matrix->conf->writes && !matrix->restore && !matrix->conf->reset)
+        diag_note(diag, "trials write, and nothing restores the files between them");
     if (comparisons == 0)
         return;
     needed = infer_trials_needed(comparisons, matrix->rules.infer.alpha, noise,
@@ -306,6 +307,11 @@ static int matrix_open(struct matrix *matrix, struct diag *diag)
     matrix->plan = plan_make(matrix);
     if (!matrix->folder || !matrix->plan)
         return diag_set(diag, -ENOMEM, "not enough memory");
+    err = compare_restore_folder(&matrix->restore, conf, matrix->folder, diag);
+    if (err == 0)
+        err = compare_restore_check(conf, matrix->restore, diag);
+    if (err < 0)
+        return err;
     return journal_open(&matrix->journal, matrix->folder, conf->resume, matrix->plan, diag);
 }
 
@@ -322,6 +328,8 @@ static int matrix_trials(struct matrix *matrix, const volatile sig_atomic_t *sto
                   .capture = matrix->capture,
                   .tape = conf->operands[0],
                   .passed = (const char *const *)matrix->passed,
+                  .restore = matrix->restore,
+                  .restore_by = compare_restore_words[conf->restore_by],
                   .result_tapes = conf->result_tapes,
                   .allow_fallback = conf->allow_fallback,
                   .value_regex = conf->value_regex,
@@ -333,9 +341,16 @@ static int matrix_trials(struct matrix *matrix, const volatile sig_atomic_t *sto
         .notes = !conf->quiet,
     };
     unsigned int i;
-    int err;
+    struct diag put_back = DIAG_INIT;
+    int err, put_back_err;
 
     err = experiment_run(&experiment, diag);
+    /* However it ended, the user's files are as they were. */
+    put_back_err = compare_restore_end(&experiment.trial, &put_back);
+    if (put_back_err < 0 && err == 0)
+        err = diag_set(diag, put_back_err, "%s", put_back.text);
+    else if (put_back_err < 0)
+        diag_note(diag, "%s", put_back.text);
     if (err == -EINTR)
         return diag_set(diag, err,
                         "stopped after %u trials; the same command with --dir %s "
@@ -447,6 +462,7 @@ static void matrix_close(struct matrix *matrix)
     design_release(&matrix->design);
     json_decref(matrix->plan);
     free(matrix->folder);
+    free(matrix->restore);
     free(matrix->replay);
     free(matrix->capture);
     for (i = 0; matrix->passed && matrix->passed[i]; i++)

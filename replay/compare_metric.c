@@ -62,6 +62,8 @@ const struct metric metrics[METRIC_COUNT] = {
                       "ops held back by the depth cap"},
     [METRIC_UNEXPECTED] = {"unexpected", "unexpected_results", METRIC_NUMBER, LESS, false,
                            "results that differ from the tape's"},
+    [METRIC_RESTORE] = {"restore", "restore.time_ns", METRIC_TIME_NS, LESS, false,
+                        "putting the files back before the trial; not part of its duration"},
     [METRIC_WALL] = {"wall", NULL, METRIC_TIME_NS, LESS, true, "wall time of the command"},
     [METRIC_CMD_CPU] = {"cmd_cpu", NULL, METRIC_TIME_NS, LESS, true,
                         "CPU time of the command and all it waited for"},

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engines/engine.h"
 #include "replay/compare_feed.h"
 #include "replay/compare_process.h"
 #include "replay/compare_side.h"
@@ -106,9 +107,9 @@ static void arguments_add_value(struct arguments *arguments, const char *name,
         arguments_add(arguments, "--%s=%s", name, value);
 }
 
-static void replay_arguments(struct arguments *arguments, const struct trial_conf *conf,
-                             unsigned int block, unsigned int cell,
-                             const struct trial_files *files)
+/* What the cell's replays have in common. */
+static void cell_arguments(struct arguments *arguments, const struct trial_conf *conf,
+                           unsigned int cell)
 {
     const struct design *design = conf->design;
     unsigned int i;
@@ -119,6 +120,19 @@ static void replay_arguments(struct arguments *arguments, const struct trial_con
                             design->dimension[i].values[design->cells[cell].value[i]]);
     for (i = 0; conf->passed && conf->passed[i]; i++)
         arguments_add(arguments, "%s", conf->passed[i]);
+    if (conf->restore) {
+        arguments_add(arguments, "--restore=%s", conf->restore);
+        arguments_add(arguments, "--restore-by=%s", conf->restore_by);
+    }
+}
+
+static void replay_arguments(struct arguments *arguments, const struct trial_conf *conf,
+                             unsigned int block, unsigned int cell,
+                             const struct trial_files *files)
+{
+    const struct design *design = conf->design;
+
+    cell_arguments(arguments, conf, cell);
     arguments_add(arguments, "--seed=%llu",
                   (unsigned long long)design_trial_seed(design, block, cell));
     arguments_add(arguments, "--json=%s", files->json);
@@ -197,11 +211,14 @@ static int record_read_replay(struct record *record, const struct trial_conf *co
 {
     json_error_t error;
     json_t *report = json_load_file(files->json, 0, &error);
+    const char *restored;
     int err = 0;
 
     if (!report)
         return record_fail(record, "its report could not be read: %s", error.text);
     metrics_read(report, record->value);
+    restored = json_string_value(json_object_get(json_object_get(report, "restore"), "method"));
+    snprintf(record->restored, sizeof record->restored, "%s", restored ? restored : "");
     if (json_is_true(json_object_get(report, "engine_downgraded")) && !conf->allow_fallback)
         err = record_fail(record,
                           "the engine granted less than asked for (%s); "
@@ -239,6 +256,38 @@ static int replay_trial(const struct trial_conf *conf, unsigned int block, unsig
         return record_fail(record, "exit %d%s%s", cost.status, line[0] ? ": " : "", line);
     }
     return record_read_replay(record, conf, files, diag);
+}
+
+/* Does the cell's engine touch files at all? */
+static bool cell_has_targets(const struct design *design, unsigned int cell)
+{
+    struct engine_choice choice;
+    struct diag diag = DIAG_INIT;
+    bool has = engine_choice_parse(&choice, design_value(design, cell, "engine"), &diag) == 0 &&
+               !(choice.engine->flags & ENGINE_NO_TARGET);
+
+    engine_choice_release(&choice);
+    return has;
+}
+
+int trial_put_back(const struct trial_conf *conf, const char *out_path, const char *err_path,
+                   const volatile sig_atomic_t *stop, struct process_cost *ret_cost,
+                   struct diag *diag)
+{
+    struct arguments arguments = {.count = 0};
+    unsigned int cell = 0;
+    int err;
+
+    while (cell + 1 < conf->design->count && !cell_has_targets(conf->design, cell))
+        cell++;
+    cell_arguments(&arguments, conf, cell);
+    arguments_add(&arguments, "--restore-only");
+    arguments_add(&arguments, "--");
+    arguments_add(&arguments, "%s", conf->tape);
+    err = arguments.broken ? diag_set(diag, -E2BIG, "too many options for a trial")
+                           : process_run(arguments.item, out_path, err_path, stop, ret_cost, diag);
+    arguments_release(&arguments);
+    return err;
 }
 
 /* ---- a command ---------------------------------------------------------------------- */

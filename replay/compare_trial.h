@@ -12,6 +12,8 @@
 #include "replay/compare_design.h"
 #include "replay/compare_journal.h"
 
+struct process_cost;
+
 struct trial_conf {
     const struct design *design;
     const char *folder; /* the trials' files go here */
@@ -19,6 +21,8 @@ struct trial_conf {
     const char *replay; /* the program; NULL: the first dimension's values are commands */
     const char *tape;
     const char *const *passed; /* options for every trial, NULL-ended */
+    const char *restore;       /* the folder of before-images, or NULL */
+    const char *restore_by;    /* a value of --restore-by */
     bool result_tapes;         /* keep each trial's result tape, and take curves from it */
     bool allow_fallback;       /* an engine that granted less than asked for is no failure */
     /* a command: */
@@ -35,6 +39,13 @@ struct trial_conf {
  */
 int trial_run(const struct trial_conf *conf, unsigned int block, unsigned int cell,
               struct record *ret_record, struct diag *diag);
+/*
+ * Runs the replay with --restore-only: all that is in conf->restore is put back. Its outputs go to
+ * the two files. -errno with diag: it could not be run; how it ended is in *ret_cost.
+ */
+int trial_put_back(const struct trial_conf *conf, const char *out_path, const char *err_path,
+                   const volatile sig_atomic_t *stop, struct process_cost *ret_cost,
+                   struct diag *diag);
 /* Is the regular expression usable, with a group? -EINVAL with diag. */
 int trial_check_regex(const char *regex, struct diag *diag);
 
