@@ -35,6 +35,7 @@ enum {
     SLICE_MS = 5,         /* the ring is looked at this often */
     BUSY_RECORDS = 20000, /* after so many at once, at once again */
     LOSSES_EVERY_MS = 200,
+    RUN_EXTRA_NS = 180, /* to a program and back, as tests/bench/capture_cost measures it */
 };
 
 /* ---- probe ------------------------------------------------------------------------------- */
@@ -438,20 +439,46 @@ static const char *lost_name(unsigned int kind)
     return names[kind];
 }
 
-static void tell_misses(struct bpf_loader *self, struct session *session)
+/* The figures of all programs, summed. */
+static void programs_info(const struct bpf_loader *self, struct bpf_prog_info *ret_sum)
 {
     struct bpf_program *program;
-    uint64_t misses = 0;
 
+    memset(ret_sum, 0, sizeof(*ret_sum));
     bpf_object__for_each_program(program, self->object)
     {
         struct bpf_prog_info info = {0};
         __u32 size = sizeof(info);
 
-        if (bpf_program__fd(program) >= 0 &&
-            bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) == 0)
-            misses += info.recursion_misses;
+        if (bpf_program__fd(program) < 0 ||
+            bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) != 0)
+            continue;
+        ret_sum->recursion_misses += info.recursion_misses;
+        ret_sum->run_time_ns += info.run_time_ns;
+        ret_sum->run_cnt += info.run_cnt;
     }
+}
+
+int bpf_loader_cost(struct bpf_loader *self, uint64_t *ret_ns)
+{
+    struct bpf_prog_info sum;
+
+    if (self->stats_fd == 0)
+        self->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+    if (self->stats_fd < 0)
+        return -EOPNOTSUPP;
+    programs_info(self, &sum);
+    *ret_ns = sum.run_time_ns + sum.run_cnt * RUN_EXTRA_NS;
+    return 0;
+}
+
+static void tell_misses(struct bpf_loader *self, struct session *session)
+{
+    struct bpf_prog_info sum;
+    uint64_t misses;
+
+    programs_info(self, &sum);
+    misses = sum.recursion_misses;
     if (misses > self->misses_told)
         session_lost(session, "bpf-miss", -1, misses - self->misses_told);
     self->misses_told = misses;
@@ -502,6 +529,8 @@ void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session, bo
 void bpf_loader_release(struct bpf_loader *self)
 {
     bpf_loader_detach(self);
+    if (self->stats_fd > 0)
+        close(self->stats_fd);
     free(self->links);
     free(self->lost_told);
     ring_buffer__free(self->ring);

@@ -28,6 +28,7 @@ struct bpf_loader {
     uint64_t *lost_told; /* [kind * cpus + cpu], what has been told already */
     uint64_t misses_told, losses_ms;
     int last_records;
+    int stats_fd; /* while open the kernel counts what BPF programs take; 0: not asked yet */
     int cpus;
     struct btf *kernel; /* its type information */
     int (*event)(void *context, const void *bytes, size_t size);
@@ -63,6 +64,9 @@ int bpf_loader_poll(struct bpf_loader *self, int timeout_ms);
 /* Tells the session what was lost since the last time: the map `lost`, by kind and CPU, and
  * runs the kernel skipped. Not now: only when a while has passed, so it may be called often. */
 void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session, bool now);
+/* CPU time, ns, that the programs have taken from those they ran in, the way to them included.
+ * The kernel counts it from the first call on. -EOPNOTSUPP: it does not (CAP_SYS_ADMIN). */
+int bpf_loader_cost(struct bpf_loader *self, uint64_t *ret_ns);
 void bpf_loader_release(struct bpf_loader *self);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "capture/list.h"
 #include "capture/options.h"
+#include "capture/overhead.h"
 #include "capture/recorder.h"
 #include "capture/session.h"
 #include "capture/target.h"
@@ -37,8 +38,8 @@ struct capture {
     struct target target;
     struct trigger trigger;
     uint64_t start_ns, progress_ns;
-    uint64_t progress_ops;                        /* at the last progress line */
-    uint64_t cost_from_ns, cost_cpu_ns, cost_ops; /* at the last look at the overhead */
+    uint64_t progress_ops; /* at the last progress line */
+    struct overhead overhead;
     bool progress_shown;
     bool lingering_said;
     const char *end; /* why it ended: TRACE_META_END */
@@ -138,6 +139,9 @@ static void print_summary(struct capture *capture, uint64_t ended_ns)
             (double)(ended_ns - capture->start_ns) / 1e9, (unsigned long long)totals.lost);
     if (totals.sampled_bytes)
         fprintf(stderr, "writes compress by %u%%; ", session_compress_pct(&totals));
+    if (capture->overhead.most_pct > 0)
+        fprintf(stderr, "recording took at most %.1f%% of a CPU for a second; ",
+                capture->overhead.most_pct);
     if (totals.filtered)
         fprintf(stderr, "%llu filtered out; ", (unsigned long long)totals.filtered);
     if (totals.tapes == 0)
@@ -150,33 +154,49 @@ static void print_summary(struct capture *capture, uint64_t ended_ns)
                 session_tape_name(capture->session), units_size(totals.tape_bytes, tape));
 }
 
-/* --max-overhead: what recording has cost in the last second, in percent of one CPU. */
-static bool overhead_exceeded(struct capture *capture, uint64_t now)
+static uint64_t own_cpu_ns(void)
 {
-    struct session_totals totals;
     struct rusage used;
-    uint64_t cpu_ns, cost_ns, span_ns = now - capture->cost_from_ns;
-    double pct;
 
-    if (capture->options.max_overhead_pct <= 0 || span_ns < SECOND_NS)
-        return false;
-    session_totals(capture->session, &totals);
     getrusage(RUSAGE_SELF, &used);
-    cpu_ns = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND_NS +
-             (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
-    cost_ns =
-        cpu_ns - capture->cost_cpu_ns +
-        (totals.ops + totals.filtered - capture->cost_ops) * capture->recorder->op_cost_ns;
-    pct = 100.0 * (double)cost_ns / (double)span_ns;
-    capture->cost_from_ns = now;
-    capture->cost_cpu_ns = cpu_ns;
-    capture->cost_ops = totals.ops + totals.filtered;
-    if (pct <= capture->options.max_overhead_pct)
+    return (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * SECOND_NS +
+           (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
+}
+
+/* What seeing ops has cost the programs recorded: measured, or by the op. */
+static uint64_t added_cpu_ns(struct capture *capture)
+{
+    const struct recorder *recorder = capture->recorder;
+    struct session_totals totals;
+    uint64_t ns;
+
+    if (recorder->cost && recorder->cost(capture->state, &ns) == 0)
+        return ns;
+    if (recorder->cost)
+        session_note(capture->session,
+                     "--max-overhead counts %u ns for each op: what the probes really take, with "
+                     "the calls they pass over, needs the kernel's BPF statistics (CAP_SYS_ADMIN)",
+                     recorder->op_cost_ns);
+    session_totals(capture->session, &totals);
+    return (totals.ops + totals.filtered) * recorder->op_cost_ns;
+}
+
+static void overhead_start(struct capture *capture, uint64_t now)
+{
+    double limit_pct = capture->options.max_overhead_pct;
+
+    overhead_init(&capture->overhead, limit_pct, now, own_cpu_ns(),
+                  limit_pct > 0 ? added_cpu_ns(capture) : 0);
+}
+
+static bool costs_too_much(struct capture *capture, uint64_t now)
+{
+    if (!overhead_due(&capture->overhead, now) ||
+        !overhead_exceeded(&capture->overhead, now, own_cpu_ns(), added_cpu_ns(capture)))
         return false;
     session_note(capture->session,
-                 "recording has stopped: it took %.1f%% of a CPU, more than "
-                 "--max-overhead %g",
-                 pct, capture->options.max_overhead_pct);
+                 "recording has stopped: it took %.1f%% of a CPU, more than --max-overhead %g",
+                 capture->overhead.last_pct, capture->overhead.limit_pct);
     return true;
 }
 
@@ -316,7 +336,7 @@ static int record(struct capture *capture)
         got = stopped ? 0 : session_tick(capture->session, now);
         if (!err && got < 0)
             err = got;
-        if (got == 1 || (!stopped && overhead_exceeded(capture, now)))
+        if (got == 1 || (!stopped && costs_too_much(capture, now)))
             capture->end = "clean";
         if (got < 0 && !tape_lost) {
             /* The target goes on; its end is waited for as if nothing had happened. */
@@ -354,7 +374,8 @@ static int capture_run(struct capture *capture)
         return err;
     err = capture->recorder->open(capture->session, &capture->state);
     if (!err) {
-        capture->start_ns = capture->progress_ns = capture->cost_from_ns = now_ns();
+        capture->start_ns = capture->progress_ns = now_ns();
+        overhead_start(capture, capture->start_ns);
         err = start_target(capture);
     }
     if (err) {

@@ -58,7 +58,7 @@ static const struct opt table[] = {
      .help = "sample how far written data compresses, so that replay can fill alike (preload)"},
     {"max-overhead", 0, OPT_DOUBLE, AT(max_overhead_pct), .arg = "PCT",
      .help = "stop recording when it takes more than PCT percent of one CPU for a second: the "
-             "recorder's own time and what it adds to each call"},
+             "recorder's own time and what it takes from the programs"},
     {"anonymise", 0, OPT_FLAG, AT(anonymise),
      .help = "replace the names in paths by keyed hashes while recording"},
     {.type = OPT_HEADING, .help = "How long"},

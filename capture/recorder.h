@@ -83,8 +83,7 @@ struct recorder {
     uint8_t issue_seen[TRACE_API_COUNT];
     uint8_t completion_seen[TRACE_API_COUNT];
     /* What an op recorded adds to its caller's time, as tests/bench/capture_cost measures it,
-     * for
-     * --max-overhead; 0 = nothing. */
+     * for --max-overhead where there is no cost(). */
     unsigned int op_cost_ns;
     /* Can it run here and now? 0, or -errno with why in reason and the way to enable it in fix.
      */
@@ -99,6 +98,9 @@ struct recorder {
     int (*started)(void *state, pid_t pid);
     /* Delivers what there is, waiting at most timeout_ms for something; > 0 events, 0 none. */
     int (*poll)(void *state, int timeout_ms);
+    /* MAY: CPU time, ns, that the recorder has taken from other programs so far; asked for once
+     * before recording begins if it will be asked for again. -EOPNOTSUPP: it is not known. */
+    int (*cost)(void *state, uint64_t *ret_ns);
     int (*stop)(void *state);   /* no new events; what is buffered can still be polled */
     void (*close)(void *state); /* NULL allowed; leaves nothing behind */
 };

@@ -289,6 +289,13 @@ static int with_block_stop(void *state)
     return 0;
 }
 
+static int with_block_cost(void *state, uint64_t *ret_ns)
+{
+    struct with_block *self = state;
+
+    return bpf_loader_cost(&self->loader, ret_ns);
+}
+
 #endif
 
 const struct recorder recorder_block = {
@@ -305,6 +312,7 @@ const struct recorder recorder_block = {
     .accepts = with_block_accepts,
     .open = with_block_open,
     .poll = with_block_poll,
+    .cost = with_block_cost,
     .stop = with_block_stop,
     .close = with_block_close,
 #elif HAVE_LIB
@@ -312,6 +320,7 @@ const struct recorder recorder_block = {
 #else
     .unavailable = "built without libbpf",
 #endif
+    .op_cost_ns = 600,
     .issue_seen = {[TRACE_API_BLOCK] = SEES_EXACT},
     .completion_seen = {[TRACE_API_BLOCK] = SEES_EXACT},
 };

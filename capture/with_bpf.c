@@ -348,6 +348,13 @@ static int with_bpf_stop(void *state)
     return 0;
 }
 
+static int with_bpf_cost(void *state, uint64_t *ret_ns)
+{
+    struct with_bpf *self = state;
+
+    return bpf_loader_cost(&self->loader, ret_ns);
+}
+
 #endif
 
 const struct recorder recorder_bpf = {
@@ -367,6 +374,7 @@ const struct recorder recorder_bpf = {
     .open = with_bpf_open,
     .started = with_bpf_started,
     .poll = with_bpf_poll,
+    .cost = with_bpf_cost,
     .stop = with_bpf_stop,
     .close = with_bpf_close,
 #elif HAVE_LIB
@@ -374,6 +382,7 @@ const struct recorder recorder_bpf = {
 #else
     .unavailable = "built without libbpf",
 #endif
+    .op_cost_ns = 600,
     .issue_seen = {[TRACE_API_SYNC] = SEES_EXACT,
                    [TRACE_API_VECTORED] = SEES_EXACT,
                    [TRACE_API_LIBAIO] = SEES_EXACT,

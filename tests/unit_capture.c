@@ -14,6 +14,7 @@
 #include "capture/tables.h"
 #include "capture/filter.h"
 #include "capture/keep.h"
+#include "capture/overhead.h"
 #include "capture/pending.h"
 #include "capture/program.h"
 #include "capture/window.h"
@@ -257,9 +258,32 @@ static void programs_are_told_apart(void **state)
     assert_non_null(program_obstacle(PROGRAM_STATIC));
 }
 
+/* A second is judged by what was spent in it, the collector's part and the programs'. */
+static void overhead_by_the_second(void **state)
+{
+    const uint64_t second = UINT64_C(1000000000);
+    struct overhead overhead;
+
+    (void)state;
+    overhead_init(&overhead, 10, 5 * second, 700, 900);
+    assert_false(overhead_due(&overhead, 5 * second + second - 1));
+    assert_true(overhead_due(&overhead, 6 * second));
+    /* 4 % + 5 %, 6 % + 5 %, then two seconds at once: 10 % of each is not above 10 %. */
+    assert_false(overhead_exceeded(&overhead, 6 * second, 700 + second / 25, 900 + second / 20));
+    assert_true(overhead.last_pct > 8.99 && overhead.last_pct < 9.01);
+    assert_true(overhead_exceeded(&overhead, 7 * second, 700 + second / 10, 900 + second / 10));
+    assert_true(overhead.last_pct > 10.99 && overhead.last_pct < 11.01);
+    assert_false(overhead_due(&overhead, 8 * second - 1));
+    assert_false(overhead_exceeded(&overhead, 9 * second, 700 + second / 10, 900 + 3 * second / 10));
+    assert_true(overhead.most_pct > 10.99 && overhead.most_pct < 11.01);
+    overhead_init(&overhead, 0, 0, 0, 0);
+    assert_false(overhead_due(&overhead, 100 * second));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(overhead_by_the_second),
         cmocka_unit_test(window_orders),
         cmocka_unit_test(pending_meets),
         cmocka_unit_test(keep_forgets),
