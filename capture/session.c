@@ -15,6 +15,7 @@
 #include "capture/losses.h"
 #include "capture/tapes.h"
 #include "capture/window.h"
+#include "traces/units.h"
 
 #define WINDOW_OPS 65536
 #define WINDOW_NS  INT64_C(250000000)  /* ops wait this long for earlier ones */
@@ -37,6 +38,7 @@ struct session {
     uint64_t untaped_lost; /* --ring: lost since the last dump */
     struct session_totals totals;
     int failed; /* the tape's write error */
+    uint64_t emitted_ops; /* out of the window: in the tape unless it failed */
     char notes[NOTES_ROOM];
 };
 
@@ -203,14 +205,39 @@ int session_stream(struct session *session, uint32_t pid, uint32_t tid, uint32_t
     return err ? diag_errno(session->diag, err, "%s: stream table", session->conf.tape) : 0;
 }
 
+static uint64_t moved_bytes(const struct trace_op *op)
+{
+    if ((op->kind != TRACE_READ && op->kind != TRACE_WRITE) || op->result <= 0 ||
+        op->result == TRACE_UNKNOWN_I64)
+        return 0;
+    return (uint64_t)op->result;
+}
+
+/* --max-size is reached: what was issued later is no part of the recording. */
+static bool session_full(struct session *session, const struct trace_op *ops, size_t count)
+{
+    const uint64_t most = session->conf.max_bytes;
+    char size[UNITS_TEXT];
+
+    if (!most || tapes_bytes(session->tapes) < most)
+        return false;
+    session->totals.ops -= count;
+    for (size_t i = 0; i < count; i++)
+        session->totals.bytes -= moved_bytes(&ops[i]);
+    session_note(session, "recording has stopped: the tape has reached --max-size %s",
+                 units_size(most, size));
+    return true;
+}
+
 static void session_emit(struct session *session, struct trace_op *ops, size_t count)
 {
     int err;
 
-    if (session->failed) {
-        session->totals.lost += count;
+    if (session_full(session, ops, count))
         return;
-    }
+    session->emitted_ops += count;
+    if (session->failed)
+        return;
     if (session->conf.keep_ns) {
         err = keep_add(&session->keep, ops, count);
         if (err)
@@ -218,10 +245,17 @@ static void session_emit(struct session *session, struct trace_op *ops, size_t c
     } else {
         err = tapes_ops(session->tapes, ops, count);
     }
-    if (err) {
+    if (err)
         session_fail(session, err);
-        session->totals.lost += count;
-    }
+}
+
+/* Of what went to the tape, what is not in it when it cannot be written to its end. */
+static void session_lost_with_tape(struct session *session)
+{
+    uint64_t lost = session->emitted_ops - tapes_written_ops(session->tapes);
+
+    session->totals.lost += lost;
+    losses_add(&session->losses, "tape-write", -1, lost, false);
 }
 
 /* Moves the ops issued before before_ns out of the window, at most limit of them. */
@@ -270,9 +304,7 @@ int session_op(struct session *session, const struct trace_op *op)
     }
     shifted.issue_ns -= (int64_t)session->start_ns;
     session->totals.ops++;
-    if ((op->kind == TRACE_READ || op->kind == TRACE_WRITE) && op->result > 0 &&
-        op->result != TRACE_UNKNOWN_I64)
-        session->totals.bytes += (uint64_t)op->result;
+    session->totals.bytes += moved_bytes(op);
     if (window_full(&session->window))
         session_drain(session, INT64_MAX, RUN_OPS);
     window_push(&session->window, &shifted);
@@ -435,7 +467,7 @@ int session_tick(struct session *session, uint64_t now_ns)
     }
     if (session->failed)
         return session->failed;
-    return conf->max_bytes && tapes_bytes(session->tapes) >= conf->max_bytes;
+    return session_full(session, NULL, 0);
 }
 
 int session_dump(struct session *session, const char *why)
@@ -481,6 +513,8 @@ int session_finish(struct session *session, const char *end)
         return session->failed;
     session_stamp(session, clock_ns(CLOCK_MONOTONIC));
     err = session_end_tape(session, session->failed == -ENOSPC ? "disk-full" : end);
+    if (session->failed || err)
+        session_lost_with_tape(session);
     return session->failed ? session->failed : err;
 }
 

@@ -22,7 +22,7 @@ struct tapes {
     struct trace_writer *writer;
     char *name;
     unsigned int count;
-    uint64_t closed_bytes;
+    uint64_t closed_bytes, closed_ops;
     struct meta *metas;
     size_t meta_count;
     struct number_map files, streams;
@@ -245,6 +245,7 @@ int tapes_close(struct tapes *tapes, const char *end)
     if (!err)
         err = trace_writer_flush(writer);
     tapes->closed_bytes += trace_writer_bytes(writer);
+    tapes->closed_ops += trace_writer_written_ops(writer);
     tapes->writer = NULL;
     if (err) {
         (void)!trace_writer_close(writer);
@@ -267,6 +268,11 @@ uint64_t tapes_current_bytes(const struct tapes *tapes)
 uint64_t tapes_bytes(const struct tapes *tapes)
 {
     return tapes->closed_bytes + tapes_current_bytes(tapes);
+}
+
+uint64_t tapes_written_ops(const struct tapes *tapes)
+{
+    return tapes->closed_ops + (tapes->writer ? trace_writer_written_ops(tapes->writer) : 0);
 }
 
 unsigned int tapes_count(const struct tapes *tapes)

@@ -39,6 +39,7 @@ int tapes_close(struct tapes *tapes, const char *end) TRACE_MUST_CHECK;
 void tapes_abandon(struct tapes *tapes);
 uint64_t tapes_bytes(const struct tapes *tapes);         /* of all of them */
 uint64_t tapes_current_bytes(const struct tapes *tapes); /* of the open one */
+uint64_t tapes_written_ops(const struct tapes *tapes); /* in whole blocks, of all tapes */
 unsigned int tapes_count(const struct tapes *tapes);     /* opened so far */
 const char *tapes_name(const struct tapes *tapes);       /* the last one opened */
 void tapes_free(struct tapes *tapes);                    /* NULL is fine */

@@ -114,3 +114,25 @@ fi
 runs 1 iotape capture --recorder block -o x.tape --device one.img
 says 'not a block device' err
 runs 1 iotape capture --recorder block -o x.tape --device /dev/nothing
+
+# A full disk: said, recording stops, the device is not disturbed, the tape holds its whole blocks.
+if mkdir small && mount -t tmpfs -o size=128k none small 2>/dev/null; then
+    iotape capture --recorder block -o small/full.tape --device "$one" 2>err &
+    tool=$!
+    attached $tool 6
+    sleep 0.2
+    fio --name=f --filename="$one" --rw=randwrite --bs=512 --size=64m --io_size=40m --direct=1 --ioengine=libaio --iodepth=32 \
+        --randseed=5 --output-format=json --output=fio.json || fail "fio"
+    for _ in $(seq 40); do grep -q 'No space left' err && break; sleep 0.1; done
+    kill -TERM $tool 2>/dev/null
+    wait $tool
+    rc=$?
+    cp small/full.tape full.tape
+    umount small
+    equal "status with the disk full" 1 $rc
+    says 'No space left' err
+    equal "fio's errors" 0 "$(json fio.json '.jobs[0].error')"
+    iotape info full.tape --json >info.json 2>/dev/null || fail "the tape of a full disk cannot be read"
+    [ "$(json info.json .ops)" -gt 1000 ] || fail "the tape of a full disk has too little: $(json info.json .ops)"
+    [ "$(json info.json .ops)" -lt 81920 ] || fail "the disk was not full"
+fi

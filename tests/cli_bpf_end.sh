@@ -59,6 +59,23 @@ iotape info e.tape --json >info.json || fail "info"
 [ "$(json info.json .ops)" -gt 10 ] || fail "few ops: $(json info.json .ops)"
 settled "target killed"
 
+# kill -9 of both: the tape has all but the last second, nothing stays in the kernel.
+sh -c 'while :; do echo x >>both; sleep 0.01; done' &
+target=$!
+iotape capture --recorder bpf -o g.tape --pid $target 2>err &
+tool=$!
+attached $tool 5
+sleep 1.5
+before_kill=$(wc -l <both)
+kill -9 $tool $target
+wait $tool
+wait $target
+iotape dump g.tape >ops 2>err
+[ "$(grep -c ' write ".*/both" ' ops)" -ge $((before_kill / 5)) ] || fail "both killed: $(grep -c both ops) ops of $before_kill"
+iotape info g.tape --json >info.json || fail "info"
+equal "the tape of two killed says so" true "$(json info.json .truncated)"
+settled "both killed"
+
 # A process that is not there, a scope it cannot do.
 runs 1 iotape capture --recorder bpf -o f.tape --pid 4194303
 [ ! -s f.tape ] || fail "a tape of nothing"

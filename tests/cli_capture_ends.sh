@@ -79,8 +79,14 @@ cat >busy.sh <<'END'
 i=0
 while [ $i -lt 60 ]; do dd if=/dev/zero of=data/busy bs=512 count=2000 conv=notrunc 2>/dev/null; i=$((i + 1)); done
 END
-runs 0 $capture -o max.tape --max-size 64k -- sh busy.sh
-[ "$(stat -c %s max.tape)" -lt 4000000 ] || fail "--max-size"
+# 120,000 writes would take 300 kB: the block in which the limit is reached is the last.
+runs 0 iotape capture -r preload -o max.tape --max-size 64k -- sh busy.sh
+size=$(stat -c %s max.tape)
+[ "$size" -ge 65536 ] && [ "$size" -lt $((65536 + 131072)) ] || fail "--max-size 64k: $size bytes"
+says 'recording has stopped: the tape has reached --max-size 64.0 KiB' err
+says "^iotape capture: $(count max.tape .ops) ops" err
+iotape dump max.tape --op write --file '*/busy' | awk '!/^#/ { if ($4 / 512 != n++ % 2000) bad++ } END { exit bad > 0 || n < 10000 }' ||
+    fail "--max-size: the tape is not the beginning"
 runs 0 $capture -o rotate.tape --rotate 600ms -- sh slow.sh
 [ -e rotate.2.tape ] || fail "--rotate wrote too few tapes: $(ls rotate*)"
 total=0
@@ -98,21 +104,33 @@ lines data/slow 8
 kill -USR1 $recorder
 lines data/slow 14
 [ -e usr.tape ] || fail "SIGUSR1 did not write the ring"
+equal "what SIGUSR1 wrote" SIGUSR1 "$(meta usr.tape trigger)"
+[ "$(count usr.tape .by_op.write.count)" -ge 8 ] || fail "SIGUSR1: $(json info.json .by_op.write.count) writes of 8"
 wait $recorder
 [ -e usr.1.tape ] || fail "the end did not write the ring"
-runs 0 $capture -o trigger.tape --ring 10s --trigger "test -e data/slow" -- sh -c 'sleep 1; echo x >>data/slow'
+rm -f data/slow
+runs 0 $capture -o trigger.tape --ring 10s --trigger "test -e data/slow" -- sh -c "sleep 1; echo x >>data/slow; sleep 2; echo y >>data/slow"
 [ -e trigger.tape ] || fail "the trigger did not write the ring"
+equal "what the trigger wrote" trigger "$(meta trigger.tape trigger)"
+equal "the last moments before it" 1 "$(count trigger.tape .by_op.write.count)"
 
 # ---- disk full: room for the first blocks, not for all
 if [ "$(id -u)" = 0 ] && mkdir small && mount -t tmpfs -o size=192k tmpfs small 2>/dev/null; then
-    iotape capture -r preload -o small/full.tape -- sh busy.sh >out 2>err
+    rm -f data/finished
+    iotape capture -r preload -o small/full.tape -- sh -c 'sh busy.sh; echo done >data/finished' >out 2>err
     rc=$?
     cp small/full.tape full.tape
     umount small
     equal "status with the disk full" 1 $rc
     says 'No space left' err
+    equal "the command with the disk full" done "$(cat data/finished)"
+    equal "the last write of it" 1024000 "$(stat -c %s data/busy)"
     iotape info full.tape >/dev/null 2>&1 || fail "the tape of a full disk cannot be read"
-    [ "$(count full.tape .ops)" -gt 1000 ] || fail "the tape of a full disk has too little"
+    kept=$(count full.tape .ops)
+    [ "$kept" -gt 1000 ] || fail "the tape of a full disk has too little"
+    # What the disk had no room for is counted.
+    equal "seen, with the disk full" "$(sed -n 's/^iotape capture: \([0-9]*\) ops, .*/\1/p' err)" \
+        $((kept + $(sed -n 's/^iotape capture: .* \([0-9]*\) lost; .*/\1/p' err)))
 fi
 
 after=$(ls -a /dev/shm /tmp 2>/dev/null | grep -i iotape | grep -v iotape-tests)

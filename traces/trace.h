@@ -413,7 +413,8 @@ void trace_writer_wall(struct trace_writer *writer, int64_t tape_ns, uint64_t wa
 /* Writes a partial block now: a killed recorder loses only what came after. */
 int trace_writer_flush(struct trace_writer *writer) TRACE_MUST_CHECK;
 uint64_t trace_writer_bytes(const struct trace_writer *writer); /* written so far */
-uint64_t trace_writer_op_count(const struct trace_writer *writer);
+/* Ops in whole blocks that have reached the sink: what there is of a tape whose writing failed. */
+uint64_t trace_writer_written_ops(const struct trace_writer *writer);
 /* Last block, tables, index, end. Frees the writer, whatever is returned. */
 int trace_writer_close(struct trace_writer *writer) TRACE_MUST_CHECK;
 /* Gives up: the sink is closed with keep = false. NULL is fine. */

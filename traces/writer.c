@@ -37,6 +37,7 @@ struct trace_writer {
     struct trace_writer_conf conf;
     int error; /* the first of the sink: nothing is written after it */
     uint64_t bytes, op_count, given_ops; /* in the sink; taken; in blocks given to the coder */
+    uint64_t written_ops;                /* in blocks in the sink */
     uint32_t number;
     struct coder *coder;
     struct trace_op *ops; /* the coder's room: the block being filled */
@@ -112,7 +113,10 @@ static int block_out(void *context, const struct block_header *header, const uin
 
     if (header->type == BLOCK_OPS)
         err = index_add(&writer->index, writer->bytes, header->last_ns);
-    return err < 0 ? writer_error(writer, err) : sink_put(writer, bytes, length);
+    err = err < 0 ? writer_error(writer, err) : sink_put(writer, bytes, length);
+    if (err == 0 && header->type == BLOCK_OPS)
+        writer->written_ops += header->entries;
+    return err;
 }
 
 /* What every header says of the tape so far. */
@@ -416,9 +420,9 @@ uint64_t trace_writer_bytes(const struct trace_writer *writer)
     return writer->bytes;
 }
 
-uint64_t trace_writer_op_count(const struct trace_writer *writer)
+uint64_t trace_writer_written_ops(const struct trace_writer *writer)
 {
-    return writer->op_count;
+    return writer->written_ops;
 }
 
 static int lost_put(struct trace_writer *writer)
