@@ -116,7 +116,7 @@ says 'not a block device' err
 runs 1 iotape capture --recorder block -o x.tape --device /dev/nothing
 
 # A full disk: said, recording stops, the device is not disturbed, the tape holds its whole blocks.
-if mkdir small && mount -t tmpfs -o size=128k none small 2>/dev/null; then
+if mkdir small && mount -t tmpfs -o size=384k none small 2>/dev/null; then
     iotape capture --recorder block -o small/full.tape --device "$one" 2>err &
     tool=$!
     attached $tool 6
