@@ -10,81 +10,15 @@
 #include "replay/area.h"
 #include "replay/conf.h"
 #include "replay/order_overlap.h"
+#include "replay/order_state.h"
 
 #define DEFAULT_WINDOW (1u << 17)
 #define ARENA_BYTES    (1ull << 32) /* reserved, touched as used */
 #define FIRST_ENTRIES  8u
 
-/* The completions of a scope, in recorded order, by rank modulo the size. */
-struct rank_ring {
-    uint64_t mask;
-    _Atomic uint64_t seq[]; /* relaxed: a reader that was overtaken finds out from the prefix */
-};
-
-struct scope {
-    _Atomic uint64_t prefix; /* entries known to be complete here */
-    _Atomic(struct rank_ring *) ring;
-    uint64_t ranked;  /* decoder: entries appended */
-    int64_t recorded_ns; /* decoder: recorded time of the last one appended */
-    _Atomic uint64_t last_ns; /* think: the latest completion in the prefix */
-};
-
-/* A recorded operation that the decoder has met and whose recorded completion it has not. */
-struct pending {
-    int64_t completed_ns;
-    uint64_t seq;
-    uint32_t file, stream;
-};
-
-struct order {
-    struct order_conf conf;
-    uint64_t window_mask;
-    /* By number modulo the window: number + 1 once complete. */
-    _Atomic uint64_t *done;
-    uint64_t *done_ns; /* think: the clock's time of it; written before done */
-    _Atomic uint64_t *contiguous; /* everything numbered below is complete */
-    _Atomic uint64_t *version;
-    struct scope *scopes; /* streams, then files, then all */
-    size_t scope_count;
-    _Atomic uint32_t *file_done; /* files with barriers: operations complete */
-    /* decoder only */
-    uint32_t *file_issued;
-    uint64_t *file_barrier; /* number + 1 of its last barrier */
-    uint64_t last_name_call;
-    uint64_t next_seq;
-    struct pending *heap;
-    size_t heap_count, heap_size;
-    char *arena;
-    uint64_t arena_used;
-    struct overlap_index *overlap;
-};
-
-static bool is_done(const struct order *order, uint64_t seq)
-{
-    /* A later number in the cell was admitted only after this one was complete. */
-    return atomic_load_explicit(&order->done[seq & order->window_mask],
-                                memory_order_acquire) > seq;
-}
-
 static bool done_callback(void *context, uint64_t seq)
 {
-    return is_done(context, seq);
-}
-
-static struct scope *stream_scope(struct order *order, uint32_t stream)
-{
-    return &order->scopes[stream == TRACE_NONE_U32 ? order->conf.streams : stream];
-}
-
-static struct scope *file_scope(struct order *order, uint32_t file)
-{
-    return &order->scopes[order->conf.streams + 1 +
-                          (file == TRACE_NONE_U32 ? order->conf.files : file)];
-}
-
-static struct scope *all_scope(struct order *order)
-{
-    return &order->scopes[order->scope_count - 1];
+    return order_is_done(context, seq);
 }
 
 static int alloc_shared(struct order *order)
@@ -96,12 +30,13 @@ static int alloc_shared(struct order *order)
     order->done_ns = area_alloc(window * sizeof *order->done_ns, shared);
     order->contiguous = area_alloc(64, shared);
     order->version = area_alloc(64, shared);
+    order->sleepers = area_alloc(ORDER_SLEEPERS * sizeof *order->sleepers, shared);
     order->scopes = area_alloc(order->scope_count * sizeof *order->scopes, shared);
     order->file_done = area_alloc((order->conf.files + 1ull) * sizeof *order->file_done, shared);
     order->arena = area_alloc(ARENA_BYTES, shared);
     if (order->done == NULL || order->done_ns == NULL || order->contiguous == NULL ||
-        order->version == NULL || order->scopes == NULL || order->file_done == NULL ||
-        order->arena == NULL)
+        order->version == NULL || order->sleepers == NULL || order->scopes == NULL ||
+        order->file_done == NULL || order->arena == NULL)
         return -ENOMEM;
     return 0;
 }
@@ -144,6 +79,7 @@ void order_free(struct order *order)
     area_free(order->done_ns, order->conf.window * sizeof *order->done_ns);
     area_free((void *)order->contiguous, 64);
     area_free((void *)order->version, 64);
+    area_free((void *)order->sleepers, ORDER_SLEEPERS * sizeof *order->sleepers);
     area_free(order->scopes, order->scope_count * sizeof *order->scopes);
     area_free((void *)order->file_done, (order->conf.files + 1ull) * sizeof *order->file_done);
     area_free(order->arena, ARENA_BYTES);
@@ -359,7 +295,7 @@ static int tag_overlap(struct order *order, const struct prepared *p, struct ord
 static bool window_full(const struct order *order)
 {
     return order->next_seq >= order->conf.window &&
-           !is_done(order, order->next_seq - order->conf.window);
+           !order_is_done(order, order->next_seq - order->conf.window);
 }
 
 int order_tag_op(struct order *order, const struct trace_op *op, const struct prepared *p,
@@ -404,132 +340,4 @@ void order_next_loop(struct order *order)
         if (err != 0)
             order->heap_count = 0; /* the waits that are lost were between loops */
     }
-}
-
-/* ---- workers -------------------------------------------------------------------------- */
-
-static void raise_to(_Atomic uint64_t *value, uint64_t to)
-{
-    uint64_t now = atomic_load_explicit(value, memory_order_relaxed);
-
-    while (now < to && !atomic_compare_exchange_weak_explicit(
-                           value, &now, to, memory_order_acq_rel, memory_order_relaxed))
-        ;
-}
-
-static bool scope_reached(struct order *order, struct scope *scope, uint64_t rank, bool timed)
-{
-    uint64_t prefix = atomic_load_explicit(&scope->prefix, memory_order_acquire);
-
-    while (prefix < rank) {
-        struct rank_ring *ring = atomic_load_explicit(&scope->ring, memory_order_acquire);
-        uint64_t seq =
-            atomic_load_explicit(&ring->seq[prefix & ring->mask], memory_order_relaxed);
-
-        if (!is_done(order, seq))
-            return false;
-        if (timed)
-            raise_to(&scope->last_ns, order->done_ns[seq & order->window_mask]);
-        if (atomic_compare_exchange_strong_explicit(&scope->prefix, &prefix, prefix + 1,
-                                                    memory_order_acq_rel, memory_order_acquire))
-            prefix++;
-    }
-    return true;
-}
-
-static bool before_reached(struct order *order, uint64_t before)
-{
-    uint64_t at = atomic_load_explicit(order->contiguous, memory_order_acquire);
-
-    while (at < before) {
-        if (!is_done(order, at))
-            return false;
-        if (atomic_compare_exchange_strong_explicit(order->contiguous, &at, at + 1,
-                                                    memory_order_acq_rel, memory_order_acquire))
-            at++;
-    }
-    return true;
-}
-
-static bool files_reached(const struct order *order, const struct prepared *p,
-                          const struct order_tag *tag)
-{
-    uint32_t file2 = (uint32_t)(p->offset >> 32);
-
-    if (tag->file_issued != TRACE_NONE_U32 &&
-        atomic_load_explicit(&order->file_done[p->file], memory_order_acquire) != tag->file_issued)
-        return false;
-    return tag->file2_issued == TRACE_NONE_U32 ||
-           atomic_load_explicit(&order->file_done[file2], memory_order_acquire) ==
-               tag->file2_issued;
-}
-
-bool order_ready(struct order *order, const struct prepared *p, const struct order_tag *tag,
-                 uint64_t *ret_from_ns)
-{
-    uint32_t mask = order->conf.mask;
-
-    for (uint32_t i = 0; i < tag->edges; i++)
-        if (!is_done(order, tag->edge[i]))
-            return false;
-    if (tag->before != 0 && !before_reached(order, tag->before))
-        return false;
-    if (!files_reached(order, p, tag))
-        return false;
-    if (((mask & ORDER_STREAM) || order->conf.think) &&
-        !scope_reached(order, stream_scope(order, p->stream), tag->rank_stream,
-                       order->conf.think))
-        return false;
-    if ((mask & ORDER_FILE) &&
-        !scope_reached(order, file_scope(order, p->file), tag->rank_file, false))
-        return false;
-    if ((mask & ORDER_ALL) && !scope_reached(order, all_scope(order), tag->rank_all, false))
-        return false;
-    *ret_from_ns = order->conf.think && tag->rank_stream > 0
-                       ? atomic_load_explicit(&stream_scope(order, p->stream)->last_ns,
-                                              memory_order_acquire)
-                       : 0;
-    return true;
-}
-
-void order_done(struct order *order, const struct prepared *p, const struct order_tag *tag,
-                uint64_t completed_ns)
-{
-    if (order->conf.think)
-        order->done_ns[tag->seq & order->window_mask] = completed_ns;
-    if (p->marks & (PREPARED_FENCED | PREPARED_BARRIER)) {
-        if (p->file != TRACE_NONE_U32)
-            atomic_fetch_add_explicit(&order->file_done[p->file], 1, memory_order_release);
-        if (tag->file2_issued != TRACE_NONE_U32)
-            atomic_fetch_add_explicit(&order->file_done[p->offset >> 32], 1,
-                                      memory_order_release);
-    }
-    atomic_store_explicit(&order->done[tag->seq & order->window_mask], tag->seq + 1,
-                          memory_order_release);
-    atomic_fetch_add_explicit(order->version, 1, memory_order_release);
-}
-
-uint64_t order_version(const struct order *order)
-{
-    return atomic_load_explicit(order->version, memory_order_acquire);
-}
-
-uint32_t order_queue(const struct order *order, const struct prepared *p)
-{
-    if ((order->conf.mask & ORDER_STREAM) || order->conf.think)
-        return p->stream == TRACE_NONE_U32 ? order->conf.streams : p->stream;
-    if (order->conf.mask & ORDER_FILE)
-        return p->file == TRACE_NONE_U32 ? order->conf.files : p->file;
-    if (order->conf.mask & ORDER_ALL)
-        return 0;
-    return UINT32_MAX;
-}
-
-uint32_t order_queues(const struct order *order)
-{
-    if ((order->conf.mask & ORDER_STREAM) || order->conf.think)
-        return order->conf.streams + 1;
-    if (order->conf.mask & ORDER_FILE)
-        return order->conf.files + 1;
-    return order->conf.mask & ORDER_ALL ? 1 : 0;
 }

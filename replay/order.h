@@ -4,7 +4,8 @@
  *
  * The decoder gives each operation a number and a tag (order_tag_op); the worker that has it asks
  * order_ready before it issues, and tells order_done when it has completed (or was skipped).
- * Everything between them is atomics in memory that worker processes share: no locks.
+ * Everything between them is atomics in memory that worker processes share: no locks, and no
+ * system call but to wake a thread that sleeps in order_wait.
  *
  * Ranked scopes (file, stream, all). In the recording the completions of a scope form a
  * sequence. The decoder appends an operation to its scope's sequence once it meets an operation
@@ -69,6 +70,12 @@ void order_next_loop(struct order *order);
  */
 bool order_ready(struct order *order, const struct prepared *p, const struct order_tag *tag,
                  uint64_t *ret_from_ns);
+/*
+ * The same, for a thread that has nothing else to do: sleeps (a futex) until the first thing that p
+ * waits for is done, at most timeout_ns. False: not yet; ask again.
+ */
+bool order_wait(struct order *order, const struct prepared *p, const struct order_tag *tag,
+                uint64_t timeout_ns, uint64_t *ret_from_ns);
 /* It has completed, at the clock's completed_ns. */
 void order_done(struct order *order, const struct prepared *p, const struct order_tag *tag,
                 uint64_t completed_ns);

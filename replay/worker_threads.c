@@ -79,25 +79,18 @@ static bool next(struct member *m)
 /* Until what the operation waits for is done. False: the run stops. */
 static bool wait_allowed(struct member *m, uint64_t *ret_from_ns)
 {
-    const struct timespec pause = {.tv_nsec = 20000};
     struct worker_control *control = m->crew->conf->control;
     struct order *order = m->crew->conf->order;
 
     m->ready_ns = 0;
     *ret_from_ns = 0;
-    if (order == NULL)
+    if (order == NULL || order_ready(order, &m->p, &m->tag, ret_from_ns))
         return true;
-    for (unsigned int turns = 0; !order_ready(order, &m->p, &m->tag, ret_from_ns); turns++) {
+    /* Looking again and again, at this priority, would take the CPU from what is waited for. */
+    while (!order_wait(order, &m->p, &m->tag, STOP_UNSEEN_NS / 4, ret_from_ns))
         if (atomic_load_explicit(&control->stop, memory_order_relaxed))
             return false;
-        if (turns < 50)
-            sched_yield();
-        else
-            nanosleep(&pause, NULL);
-        m->ready_ns = 1;
-    }
-    if (m->ready_ns != 0)
-        m->ready_ns = clock_now_ns(m->crew->conf->clock);
+    m->ready_ns = clock_now_ns(m->crew->conf->clock);
     return true;
 }
 

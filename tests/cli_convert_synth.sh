@@ -75,7 +75,6 @@ wrong 'stages=foo' "stage 'foo'"
 runs 2 $C --from synth 'nonsense=1' -o bad.tape
 says nonsense err
 runs 2 $C --from synth 'rw=foo' -o bad.tape
-exit 0
 
 # writes of their own size; half of the random reads in a row; discards that are written after
 runs 0 iotape-convert --from synth 'rw=rw,rwmix=50,bs=4k,bs_write=16k,own_places,size=1m,ops=200' -o ways.tape -q
@@ -83,3 +82,4 @@ equal "sizes by op" "read 4096
 write 16384" "$(iotape-convert ways.tape --to csv -o - -q | awk -F, 'NR > 1 {print $2, $5}' | sort -u)"
 runs 0 iotape-convert --from synth 'rw=randtrimwrite,random=once,bs=4k,size=64k' -o trims.tape -q
 equal "each place discarded, then written" 16 "$(iotape-convert trims.tape --to csv -o - -q | awk -F, 'NR > 1 && $2 == "discard" {place = $4} NR > 1 && $2 == "write" && $4 == place {n++} END {print n}')"
+exit 0

@@ -129,4 +129,15 @@ says 'normalised to a temporary' err
 # Whose result it is, by the name that was given and not the temporary's.
 equal "result of" - "$(iotape info piped.tape --json | jq -r .meta.result_of)"
 equal "piped" 100000 "$(count .ops_issued)"
+# What waits for a stalled operation sleeps: 60 threads that looked again and again took both CPUs of a
+# machine from it.
+{ echo '0,write,/synth,0,4096,4096,'; seq 1 60 | sed 's|.*|&,read,/synth,0,4096,4096,|'; } >held.csv
+runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length,result,file2 held.csv -o held.tape
+for pace in asap recorded; do
+    IOTAPE_FAULT="stall:1:800ms" runs 0 iotape replay held.tape --engine sync --depth 64 --map /synth=root/f --writes \
+        --order overlap --pace $pace --priority normal --json -
+    equal "held: all, in order" "61 0 0" "$(json out '"\(.ops_issued) \(.errors) \(.unexpected_results)"')"
+    equal "held: it stalled" true "$(json out '.duration_ns > 700000000')"
+    equal "held: CPU time" true "$(json out '(.cpu_user_ns_per_op + .cpu_sys_ns_per_op) * 61 < 200000000')"
+done
 exit 0
