@@ -204,6 +204,7 @@ enum bpf_lost {
     BPF_LOST_COMPAT,   /* calls of 32-bit programs: not decoded */
     BPF_LOST_FIXED,    /* registered file could not be resolved */
     BPF_LOST_REQUESTS, /* block: request table full */
+    BPF_LOST_DONE,     /* ring buffer full for the completion of an op */
     BPF_LOST_KINDS
 };
 

@@ -433,7 +433,7 @@ static const char *lost_name(unsigned int kind)
         [BPF_LOST_RING] = "ring-full",         [BPF_LOST_USER] = "user-read",
         [BPF_LOST_THREADS] = "thread-table",   [BPF_LOST_BATCH] = "batch-too-long",
         [BPF_LOST_COMPAT] = "32-bit calls",    [BPF_LOST_FIXED] = "registered-file",
-        [BPF_LOST_REQUESTS] = "request-table",
+        [BPF_LOST_REQUESTS] = "request-table", [BPF_LOST_DONE] = "completion, ring-full",
     };
 
     return names[kind];
@@ -499,7 +499,7 @@ static void tell_losses(struct bpf_loader *self, struct session *session)
 
             if (!more)
                 continue;
-            if (kind == BPF_LOST_COMPAT)
+            if (kind == BPF_LOST_COMPAT || kind == BPF_LOST_DONE)
                 session_unseen(session, lost_name(kind), more);
             else
                 session_lost(session, lost_name(kind), cpu, more);

@@ -147,6 +147,7 @@ static __always_inline void lost_add(__u32 kind, __u64 count)
 
 /* ---- ring buffer ------------------------------------------------------------------------- */
 
+/* Of an op. */
 static __always_inline void *event_reserve(__u64 bytes)
 {
     void *event = bpf_ringbuf_reserve(&events, bytes, 0);
@@ -154,6 +155,13 @@ static __always_inline void *event_reserve(__u64 bytes)
     if (!event)
         lost_add(BPF_LOST_RING, 1);
     return event;
+}
+
+/* Of what is no op: a thread, a process, a name. Were it counted, recorded and lost ops would
+ * not add up to those issued. */
+static __always_inline void *notice_reserve(__u64 bytes)
+{
+    return bpf_ringbuf_reserve(&events, bytes, 0);
 }
 
 /* The reader looks by the clock: nobody is woken from the target's calls. */
@@ -236,7 +244,7 @@ static __always_inline bool scope_has(__u32 pid)
 __noinline int task_announce(__u8 type, __u32 old_tid)
 {
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-    struct bpf_event_task *event = event_reserve(sizeof(*event));
+    struct bpf_event_task *event = notice_reserve(sizeof(*event));
 
     if (!event)
         return 0;

@@ -146,10 +146,13 @@ __noinline int aio_submit_one(__u32 index)
 static __always_inline void complete_output(__u8 type, __u8 api, __u32 flags, __u64 now,
                                             __u64 cookie, __u64 context, __s64 result)
 {
-    struct bpf_event_complete *event = event_reserve(sizeof(*event));
+    struct bpf_event_complete *event = notice_reserve(sizeof(*event));
 
-    if (!event)
+    if (!event) {
+        if (type == BPF_EVENT_COMPLETE)
+            lost_add(BPF_LOST_DONE, 1);
         return;
+    }
     event_head(&event->head, type, 0, 0);
     event->head.api = api;
     event->head.flags = flags;

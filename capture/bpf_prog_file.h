@@ -114,11 +114,7 @@ static __always_inline int scratch_output(struct scratch *s, __u32 bytes)
     bytes = (bytes + sizeof(s->out.head) + 7) & ~7u;
     if (bytes > sizeof(s->out.head) + BPF_PATH_MAX + NAME_BYTES_MAX)
         return 0;
-    if (bpf_ringbuf_output(&events, &s->out, bytes, BPF_RB_NO_WAKEUP)) {
-        lost_add(BPF_LOST_RING, 1);
-        return 0;
-    }
-    return 1;
+    return bpf_ringbuf_output(&events, &s->out, bytes, BPF_RB_NO_WAKEUP) == 0;
 }
 
 static __always_inline void inode_key(struct inode *inode, struct bpf_file_key *ret_key)

@@ -322,12 +322,16 @@ static void count_drops(struct image_ring *ring, struct session *session)
 {
     uint64_t dropped = __atomic_load_n(&ring->header->dropped, __ATOMIC_RELAXED);
     uint64_t files = __atomic_load_n(&ring->header->dropped_files, __ATOMIC_RELAXED);
+    uint64_t done = __atomic_load_n(&ring->header->dropped_done, __ATOMIC_RELAXED);
 
     if (dropped > ring->dropped)
         session_lost(session, "ring-full", -1, dropped - ring->dropped);
     if (files > ring->dropped_files)
         session_lost(session, "file-table-full", -1, files - ring->dropped_files);
+    if (done > ring->dropped_done)
+        session_unseen(session, "completion, ring-full", done - ring->dropped_done);
     ring->dropped = dropped;
+    ring->dropped_done = done;
     ring->dropped_files = files;
     if (!ring->early_counted)
         session_lost(session, "no-ring", -1, ring->header->dropped_early);

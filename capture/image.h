@@ -19,7 +19,7 @@ struct image_ring {
     size_t bytes;
     uint32_t slots, stream;
     uint64_t head;                   /* next to be taken */
-    uint64_t dropped, dropped_files; /* as counted so far */
+    uint64_t dropped, dropped_files, dropped_done; /* as counted so far */
     bool early_counted;
     uint64_t stuck_head, stuck_since_ns; /* an op that has not ended while later ones have */
 };

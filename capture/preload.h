@@ -220,6 +220,9 @@ static inline void content_written(const void *buffer, size_t bytes)
 /* Reserves a slot of this thread's ring, filled for an op that begins now; NULL when the ring
  * is full (counted). */
 struct ring_record *op_reserve(unsigned int kind, unsigned int api);
+/* For the completion of an asynchronous op: where there is no room, the op is not counted as
+ * dropped, for it is in the ring. */
+struct ring_record *op_reserve_done(void);
 /* As op_reserve for an op on fd; NULL too when fd is not recorded. */
 struct ring_record *op_begin(int fd, unsigned int kind, unsigned int api, uint64_t offset,
                              uint64_t length);

@@ -198,7 +198,7 @@ void async_done(uint64_t space, uint64_t key, int64_t result, uint64_t end_ns,
         id = node_take(space, key, 0);
         table_give();
     }
-    record = id && id != HELD ? op_reserve(TRACE_READ, TRACE_API_UNKNOWN) : NULL;
+    record = id && id != HELD ? op_reserve_done() : NULL;
     if (!record)
         return;
     record->type = RING_DONE;

@@ -18,7 +18,9 @@ static inline uint64_t reserve_position(struct ring_header *ring)
 #endif
 }
 
-static inline struct ring_record *reserve(unsigned int kind, unsigned int api)
+/* dropped: what counts it when the ring is full. */
+static inline struct ring_record *reserve(unsigned int kind, unsigned int api,
+                                          uint64_t *dropped)
 {
     struct shim_thread *thread = &shim_thread;
     struct ring_header *ring = thread->ring;
@@ -27,7 +29,7 @@ static inline struct ring_record *reserve(unsigned int kind, unsigned int api)
 
     if (UNLIKELY(ring->tail - __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) >
                  thread->mask - RING_SLACK)) {
-        __atomic_store_n(&ring->dropped, ring->dropped + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(dropped, *dropped + 1, __ATOMIC_RELAXED);
         return NULL;
     }
     position = reserve_position(ring);
@@ -51,7 +53,14 @@ static inline struct ring_record *reserve(unsigned int kind, unsigned int api)
 
 struct ring_record *op_reserve(unsigned int kind, unsigned int api)
 {
-    return shim_ready() ? reserve(kind, api) : NULL;
+    return shim_ready() ? reserve(kind, api, &shim_thread.ring->dropped) : NULL;
+}
+
+struct ring_record *op_reserve_done(void)
+{
+    return shim_ready()
+               ? reserve(TRACE_READ, TRACE_API_UNKNOWN, &shim_thread.ring->dropped_done)
+               : NULL;
 }
 
 struct ring_record *op_begin(int fd, unsigned int kind, unsigned int api, uint64_t offset,
@@ -69,7 +78,7 @@ struct ring_record *op_begin(int fd, unsigned int kind, unsigned int api, uint64
         shim_thread.ring->dropped_files++;
         return NULL;
     }
-    record = reserve(kind, api);
+    record = reserve(kind, api, &shim_thread.ring->dropped);
     if (UNLIKELY(!record))
         return NULL;
     record->file = slot_file(slot);

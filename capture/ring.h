@@ -63,7 +63,8 @@ struct ring_header {
     uint64_t dropped;       /* ops that found the ring full */
     uint64_t dropped_files; /* ops whose file could not be told: process area full */
     uint64_t dropped_early; /* ops of threads that could not get a ring before this one */
-    uint64_t pad2[4];
+    uint64_t dropped_done;  /* completions that found the ring full; their ops are in it */
+    uint64_t pad2[3];
     /* The collector's line. */
     uint64_t head;
     uint64_t pad3[7];

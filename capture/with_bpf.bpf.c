@@ -465,7 +465,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
         return 0;
     if (bpf_map_update_elem(&targets, &child_pid, &one, BPF_ANY))
         lost_add(BPF_LOST_THREADS, 1);
-    event = event_reserve(sizeof(*event));
+    event = notice_reserve(sizeof(*event));
     if (!event)
         return 0;
     event_head(event, BPF_EVENT_FORK, 0, 0);
@@ -506,7 +506,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
         known = true;
     if (!known)
         return 0;
-    event = event_reserve(sizeof(*event));
+    event = notice_reserve(sizeof(*event));
     if (!event)
         return 0;
     event_head(event, BPF_EVENT_EXIT, 0, 0);
