@@ -28,6 +28,8 @@ static const struct {
     {"readwrite", VALUE_TEXT, AT(rw)},
     {"bs", VALUE_TEXT, AT(bs)},
     {"blocksize", VALUE_TEXT, AT(bs)},
+    {"bs_unaligned", VALUE_FLAG, AT(unaligned_sizes)},
+    {"blocksize_unaligned", VALUE_FLAG, AT(unaligned_sizes)},
     {"bsrange", VALUE_TEXT, AT(bsrange)},
     {"blocksize_range", VALUE_TEXT, AT(bsrange)},
     {"bssplit", VALUE_TEXT, AT(bssplit)},

@@ -19,7 +19,8 @@ struct fiojob_conf {
     uint64_t files, jobs, mix_read_pct, mix_write_pct, depth, batch, complete_min, complete_max,
         depth_low;
     uint64_t think_ns, think_blocks, loops, fsync, fdatasync, direct, runtime_ns, ramp_ns, ops,
-        start_delay_ns, stonewall, fill_device, no_random_map, seed, thread, time_based, end_fsync, fsync_on_close;
+        start_delay_ns, stonewall, fill_device, no_random_map, seed, thread, time_based, end_fsync,
+        fsync_on_close, unaligned_sizes;
 };
 
 /* fio's defaults. */

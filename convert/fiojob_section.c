@@ -123,6 +123,9 @@ static int set_block(struct fiojob *job, unsigned int way, const char **ret_bs)
     most = least;
     if (dash != NULL && (fiojob_size(dash + 1, length - first - 1, &most) < 0 || most < least))
         return refuse(job, "bsrange", whole);
+    /* Sizes of the range are multiples of its least; others are told apart nowhere. */
+    if (most != least && conf->unaligned_sizes)
+        return refuse(job, "bs_unaligned with a range of sizes", whole);
     snprintf(made, sizeof(made), most != least ? "%llu-%llu" : "%llu",
              (unsigned long long)least, (unsigned long long)most);
     *ret_bs = fiojob_keep(job, made, strlen(made));

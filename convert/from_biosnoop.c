@@ -96,7 +96,10 @@ static const struct field *parse_numbers(const struct field *right,
     uint64_t sector;
     unsigned int kind;
 
-    if (field_u64(&right[1], &sector) < 0)
+    /* The kernel's number for "nowhere", as some versions print it. */
+    if (right[1].length == 2 && memcmp(right[1].at, "-1", 2) == 0)
+        sector = UINT64_MAX;
+    else if (field_u64(&right[1], &sector) < 0)
         return &right[1];
     if (field_u64(&right[2], &row->op.length) < 0)
         return &right[2];
@@ -106,7 +109,9 @@ static const struct field *parse_numbers(const struct field *right,
         return latency;
     if (state->queued && field_scaled(&latency[-1], 1000000, 1, &queued_ns) < 0)
         return &latency[-1];
-    row->nothing = kind == TRACE_OP_COUNT;
+    if (kind == TRACE_WRITE && sector == UINT64_MAX && row->op.length == 0)
+        kind = TRACE_FLUSH; /* versions that print no more than R or W */
+    row->nothing = kind == TRACE_OP_COUNT || (kind != TRACE_FLUSH && sector == UINT64_MAX);
     row->op.kind = row->nothing ? TRACE_READ : (uint8_t)kind;
     if (kind == TRACE_FLUSH || sector >= INT64_MAX / BIOSNOOP_SECTOR)
         row->op.offset = TRACE_UNKNOWN_U64;

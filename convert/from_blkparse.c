@@ -132,6 +132,7 @@ static int act_of(const char *word, size_t length)
         {"B", BLK_ACT_BOUNCE},
         {"A", BLK_ACT_REMAP},
         {"UT", BLK_ACT_UNPLUG_TIMER},
+        {"T", BLK_ACT_UNPLUG_TIMER}, /* as blkparse(1) has it */
         {"ZP", BLK_ACT_ZONE_PLUG},
         {"ZU", BLK_ACT_ZONE_UNPLUG},
         {"ZM", BLK_ACT_ZONE_MANAGE},
@@ -169,6 +170,9 @@ static bool category_of(const char *word, size_t length, uint32_t *ret_category)
         case 'A': category |= BLK_CAT_AHEAD; break;
         case 'S': category |= BLK_CAT_SYNC; break;
         case 'M': category |= BLK_CAT_META; break;
+        case 'B': /* the barrier of kernels before 2.6.37 */
+            category |= BLK_CAT_FLUSH | BLK_CAT_FUA;
+            break;
         case 'E': /* a secure discard */ break;
         case 'Z':
             if (++i >= length)

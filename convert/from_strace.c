@@ -26,6 +26,7 @@ struct reader {
     char *held; /* a call whose end was not in its line */
     size_t held_length;
     unsigned int held_lines;
+    char cut[96]; /* "PID <... NAME resumed> " where the line before is an unfinished call */
     bool summary; /* strace -C prints a table at the end: nothing follows it */
 };
 
@@ -132,6 +133,41 @@ static int bad_held(struct job *job, struct reader *reader)
     return err;
 }
 
+static void note_cut(struct reader *reader, const struct strace_line *parsed)
+{
+    char pid[24] = "";
+
+    reader->cut[0] = '\0';
+    if (parsed->shape != STRACE_UNFINISHED || parsed->name.length > 40)
+        return;
+    if (parsed->has_pid)
+        snprintf(pid, sizeof(pid), parsed->bracketed ? "[pid %u] " : "%u ", parsed->pid);
+    snprintf(reader->cut, sizeof(reader->cut), "%s<... %.*s resumed> ", pid,
+             (int)parsed->name.length, parsed->name.at);
+}
+
+/* strace -z with several threads leaves out what heads a resumed call: the rest of the arguments
+ * stands in the line below the unfinished one. 1: it was that. */
+static int take_cut(struct job *job, struct reader *reader, const char *text, size_t length)
+{
+    struct strace_line joined;
+    char *whole;
+    int err = 0;
+
+    if (reader->cut[0] == '\0')
+        return 0;
+    if (asprintf(&whole, "%s%.*s", reader->cut, (int)length, text) < 0)
+        return -ENOMEM;
+    reader->cut[0] = '\0';
+    strace_line_parse(whole, strlen(whole), &joined);
+    if (joined.shape == STRACE_RESUMED) {
+        err = take_whole(job, reader, &joined);
+        err = err < 0 ? err : 1;
+    }
+    free(whole);
+    return err;
+}
+
 static int take_line(struct job *job, struct reader *reader, const char *text, size_t length,
                      const struct strace_line *parsed)
 {
@@ -160,6 +196,9 @@ static int take_line(struct job *job, struct reader *reader, const char *text, s
     }
     if (reader->held != NULL && (err = bad_held(job, reader)) < 0)
         return err;
+    if (parsed->shape == STRACE_FOREIGN && (err = take_cut(job, reader, text, length)) != 0)
+        return err < 0 ? err : 0;
+    note_cut(reader, parsed);
     set_time(job, reader, parsed);
     if (parsed->shape == STRACE_PARTIAL)
         return hold(job, reader, text, length);

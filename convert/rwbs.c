@@ -28,6 +28,8 @@ static int modifier(char letter, bool after_kind, uint32_t *flags)
     case 'S': *flags |= TRACE_F_SYNC; return 0;
     case 'M': *flags |= TRACE_F_META; return 0;
     case 'U': *flags |= TRACE_F_ATOMIC; return 0;
+    /* Kernels before 2.6.37: nothing passes it, and it is durable. */
+    case 'B': *flags |= TRACE_F_PREFLUSH | TRACE_F_FUA; return 0;
     case 'E': return 0; /* discard made secure: the same op to us */
     }
     return -EINVAL;
@@ -66,7 +68,7 @@ int rwbs_parse(const char *text, size_t length, uint64_t bytes, unsigned int *re
     }
     if ((flags & TRACE_F_PREFLUSH) && !bytes && kind != TRACE_READ && kind != TRACE_DISCARD) {
         kind = TRACE_FLUSH;
-        flags &= ~(uint32_t)TRACE_F_PREFLUSH;
+        flags &= ~(uint32_t)(TRACE_F_PREFLUSH | TRACE_F_FUA);
     }
     *ret_kind = kind;
     *ret_flags = flags;

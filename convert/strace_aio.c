@@ -62,17 +62,16 @@ static unsigned int iocb_kind(struct strace_slice iocb, bool *ret_vectored)
     return TRACE_OP_COUNT;
 }
 
-static uint64_t vector_bytes(struct strace_slice list)
+static bool iocb_file(struct strace_slice iocb, struct strace_slice *ret)
 {
-    struct strace_slice items[64], value;
-    size_t count = strace_list_split(list, items, 64);
-    uint64_t total = 0, bytes;
+    return iocb_field(iocb, "aio_fildes", "fildes", ret) || strace_field(iocb, "filedes", ret);
+}
 
-    for (size_t i = 0; i < count && i < 64; i++)
-        if (strace_field(items[i], "iov_len", &value) && strace_unsigned(value, &bytes) &&
-            bytes <= INT64_MAX - total)
-            total += bytes;
-    return total;
+/* Requests that are no file I/O, and are not missed. */
+static bool iocb_is_other(struct strace_slice iocb)
+{
+    return strace_has_word(iocb, "IOCB_CMD_POLL") || strace_has_word(iocb, "IOCB_CMD_NOOP") ||
+           strace_has_word(iocb, "poll") || strace_has_word(iocb, "noop");
 }
 
 /* One iocb as an op that waits for its event. */
@@ -89,8 +88,10 @@ static int submit_one(struct strace_trace *trace, struct strace_call *call,
     uint64_t number;
     int err;
 
-    if (kind == TRACE_OP_COUNT || !iocb_field(iocb, "aio_fildes", "fildes", &each.args[0]))
+    if (kind == TRACE_OP_COUNT || !iocb_file(iocb, &each.args[0])) {
+        trace->counts.cut_iocbs += !iocb_is_other(iocb);
         return 0;
+    }
     each.arg_count = 1;
     each.open_at_entry = NULL;
     open = strace_call_open(trace, &each, 0);
@@ -113,7 +114,7 @@ static int submit_one(struct strace_trace *trace, struct strace_call *call,
         kind <= TRACE_WRITE)
         op.offset = number;
     if (vectored && iocb_field(iocb, "aio_buf", "iovec", &value))
-        op.length = vector_bytes(value);
+        op.length = strace_iovec_bytes(value);
     else if (iocb_field(iocb, "aio_nbytes", "nbytes", &value) &&
              strace_unsigned(value, &number))
         op.length = number;
@@ -154,10 +155,27 @@ static int take_submit(struct strace_trace *trace, struct strace_call *call)
     return err < 0 ? err : 1;
 }
 
+/* "{data=0x1, obj=.., res=4096, res2=0}"; without names in older straces. */
+static void event_fields(struct strace_slice event, struct strace_slice *ret_data,
+                         struct strace_slice *ret_result)
+{
+    struct strace_slice parts[8];
+    size_t count;
+
+    *ret_data = *ret_result = (struct strace_slice){NULL, 0};
+    if (strace_field(event, "data", ret_data) && strace_field(event, "res", ret_result))
+        return;
+    count = strace_list_split(event, parts, 8);
+    if (count == 4) {
+        *ret_data = parts[0];
+        *ret_result = parts[2];
+    }
+}
+
 /* The events of an io_getevents: each ends a request at the latest when the call returned. */
 static int take_events(struct strace_trace *trace, struct strace_call *call)
 {
-    struct strace_slice events[IOCBS_MAX], value;
+    struct strace_slice events[IOCBS_MAX], word, value;
     size_t count;
 
     if (!call->has_result || call->result <= 0 || call->arg_count < 4 ||
@@ -171,14 +189,19 @@ static int take_events(struct strace_trace *trace, struct strace_call *call)
         uint64_t data;
         int err;
 
-        if (strace_field(events[i], "data", &value) && strace_unsigned(value, &data))
+        event_fields(events[i], &word, &value);
+        if (strace_unsigned(word, &data))
             key.sector = data;
         if (!inflight_take(trace->aio->inflight, &key, &op)) {
             trace->counts.aio_unmatched++;
             continue;
         }
-        if (strace_field(events[i], "res", &value) && strace_number(value, &result))
+        if (strace_number(value, &result))
             op.result = result;
+        /* Of a long iovec strace shows the beginning. */
+        if (op.result > 0 && op.result != TRACE_UNKNOWN_I64 && (uint64_t)op.result > op.length &&
+            op.kind <= TRACE_WRITE)
+            op.length = (uint64_t)op.result;
         if (call->latency_ns != TRACE_UNKNOWN_U64) {
             end_ns = call->issue_ns + (int64_t)call->latency_ns;
             op.latency_ns = end_ns > op.issue_ns ? (uint64_t)(end_ns - op.issue_ns) : 0;

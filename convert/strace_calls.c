@@ -12,7 +12,7 @@
 
 /* ---- reads and writes ---- */
 
-static uint64_t iovec_bytes(struct strace_slice list)
+uint64_t strace_iovec_bytes(struct strace_slice list)
 {
     struct strace_slice items[IOVECS_MAX], value, parts[4];
     size_t count = strace_list_split(list, items, IOVECS_MAX);
@@ -112,7 +112,7 @@ static int take_transfer(struct strace_trace *trace, struct strace_call *call,
         return 0;
     }
     if (transfer->vectored)
-        length = iovec_bytes(call->args[1]);
+        length = strace_iovec_bytes(call->args[1]);
     else if (!strace_unsigned(call->args[2], &length))
         length = 0;
     if (call->result > 0 && (uint64_t)call->result > length)

@@ -56,6 +56,8 @@ struct strace_call {
     bool done_at_entry;
 };
 
+/* The bytes of an iovec as it is printed; where strace shows its beginning alone, of that. */
+uint64_t strace_iovec_bytes(struct strace_slice list);
 /* Carries a call out: ops to the tape, changes to the world. 0 or -errno. */
 int strace_call_take(struct strace_trace *trace, struct strace_call *call) TRACE_MUST_CHECK;
 

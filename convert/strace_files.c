@@ -36,6 +36,9 @@ static uint8_t kind_of_shown(struct strace_slice shown)
     static const char *const sockets[] = {"socket",  "TCP", "UDP", "UNIX",
                                           "NETLINK", "RAW", "PING"};
 
+    /* A path that somebody has made relative. */
+    if (!strace_contains(shown, ":[") && !strace_contains(shown, "anon_inode:"))
+        return TRACE_FILE_REGULAR;
     if (shown.length >= 4 && memcmp(shown.at, "pipe", 4) == 0)
         return TRACE_FILE_PIPE;
     for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++)

@@ -182,8 +182,9 @@ bool strace_field(struct strace_slice list, const char *name, struct strace_slic
     size_t count = strace_list_split(list, fields, 32), length = strlen(name);
 
     for (size_t i = 0; i < count && i < 32; i++) {
+        /* Before strace 4.9 it was "name:value". */
         if (fields[i].length > length && memcmp(fields[i].at, name, length) == 0 &&
-            fields[i].at[length] == '=') {
+            (fields[i].at[length] == '=' || fields[i].at[length] == ':')) {
             *ret_value =
                 (struct strace_slice){fields[i].at + length + 1, fields[i].length - length - 1};
             return true;

@@ -119,4 +119,26 @@ runs 1 iotape-convert noop.csv -o noop.tape
 says 'noop.csv: no column says what the op is' err
 runs 2 iotape-convert noop.csv --columns time,offset,length -o noop.tape
 [ ! -e noop.tape ] || fail "an output was left"
+
+# what the kernel prints of requests without a place, and names that are not there
+cat >bio.txt <<'END'
+TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)
+0.000000000    ?              0              R  -1        8          1.09
+1.000000000    ?              0      sda     W  -1        0          1.09
+3.094404000    Browser Block  2465   sda     W  148372480 143360     1.72
+END
+runs 0 iotape-convert bio.txt -o bio.tape
+says '1 request that moves nothing' out
+equal "biosnoop" 'flush "sda" - 0 write "sda" 75966709760 143360' \
+    "$(iotape-convert dump bio.tape | awk '!/^#/ { printf "%s%s %s %s %s", n++ ? " " : "", $2, $3, $4, $5 }')"
+
+# barriers of old kernels, and what else old blkparses print
+cat >old.txt <<'END'
+  8,16   1        1     0.000007500 17689  Q  WBS 8540 + 8 [my prog x]
+  8,16   1        2     0.000017500 17689  T   N [swapper] 1
+  8,16   1        3     0.000107500     0  C  WBS 8540 + 8 [0]
+END
+runs 0 iotape-convert old.txt -o old.tape
+equal "blkparse" 'write 4372480 4096 0.000100000 sync|fua|preflush' \
+    "$(iotape-convert dump old.tape | awk '!/^#/ { print $2, $4, $5, $7, $NF }')"
 exit 0

@@ -41,6 +41,14 @@ equal "streams" 4 "$(json info.json .streams)"
 says "replay it with: iotape replay T.tape --engine io_uring --depth 16 --pace asap --batch 4 .*--direct --writes" report
 ! grep -q group_reporting report || fail "an option of reporting is worth no line"
 
+# sizes that are given one by one are as they are
+printf '[r]\nrw=randread\nbssplit=5k/50:9k/50\nbs_unaligned=1\nsize=1m\nnumber_ios=100\n' >odd.fio
+made odd.fio
+equal "sizes as given" "5120 9216" "$(iotape-convert dump made.tape | awk '!/^#/ { print $5 }' | sort -n -u | tr '\n' ' ' | sed 's/ $//')"
+printf '[r]\nrw=randread\nbsrange=1k-9k\nbs_unaligned=1\nsize=1m\n' >odd.fio
+runs 1 iotape-convert odd.fio -o odd.tape
+says 'odd.fio:.*bs_unaligned with a range' err
+
 # rates are exact arrivals, and the time or the size ends the job, what comes first
 printf '[r]\nrw=randread\nsize=16m\nbs=4k\nrate_iops=1000\nruntime=2\n' >rate.fio
 made rate.fio

@@ -108,6 +108,8 @@ static void test_rwbs(void **state)
     rwbs("WFS", 4096, 0, TRACE_WRITE, TRACE_F_FUA | TRACE_F_SYNC);
     rwbs("FWFS", 4096, 0, TRACE_WRITE, TRACE_F_PREFLUSH | TRACE_F_FUA | TRACE_F_SYNC);
     rwbs("FWS", 0, 0, TRACE_FLUSH, TRACE_F_SYNC);
+    rwbs("WBS", 4096, 0, TRACE_WRITE, TRACE_F_PREFLUSH | TRACE_F_FUA | TRACE_F_SYNC);
+    rwbs("WB", 0, 0, TRACE_FLUSH, 0);
     rwbs("FF", 0, 0, TRACE_FLUSH, 0);
     rwbs("FN", 0, 0, TRACE_FLUSH, 0);
     rwbs("DS", 1 << 20, 0, TRACE_DISCARD, TRACE_F_SYNC);
