@@ -60,16 +60,16 @@ static enum skip_reason skip_by_kind(const struct conf *conf, const struct trace
     switch (op->kind) {
     case TRACE_MMAP:
     case TRACE_MUNMAP:
-    case TRACE_SYMLINK: /* could lead out of the root for whoever follows it later */
+    case TRACE_FILL:
+    case TRACE_WRITEBACK: return SKIP_MAPPING;
+    case TRACE_COPY: return SKIP_COPY;       /* the tape does not hold where in the second file */
+    case TRACE_SYMLINK: return SKIP_SYMLINK; /* could lead out of the root whoever follows it */
     case TRACE_ZONE_APPEND:
     case TRACE_ZONE_RESET:
     case TRACE_ZONE_OPEN:
     case TRACE_ZONE_CLOSE:
-    case TRACE_ZONE_FINISH:
-    case TRACE_PASSTHROUGH:
-    case TRACE_COPY: /* the tape does not hold where in the second file */
-    case TRACE_FILL:
-    case TRACE_WRITEBACK: return SKIP_UNSUPPORTED;
+    case TRACE_ZONE_FINISH: return SKIP_ZONE;
+    case TRACE_PASSTHROUGH: return SKIP_PASSTHROUGH;
     case TRACE_CLOSE: return SKIP_CLOSE;
     case TRACE_OPEN:
     case TRACE_CREATE:
@@ -114,6 +114,22 @@ static enum skip_reason skip_by_range(const struct conf *conf, const struct trac
     case TRACE_FALLOCATE: return op->offset == TRACE_UNKNOWN_U64 ? SKIP_NO_RANGE : SKIP_NONE;
     default: return SKIP_NONE;
     }
+}
+
+unsigned int classify_kind(unsigned int kind)
+{
+    return kind == TRACE_FILL ? TRACE_READ : kind == TRACE_WRITEBACK ? TRACE_WRITE : kind;
+}
+
+const struct trace_op *classify_op(const struct conf *conf, const struct trace_op *op,
+                                   struct trace_op *room)
+{
+    if ((op->kind != TRACE_FILL && op->kind != TRACE_WRITEBACK) || conf->mapped == MAPPED_SKIP)
+        return op;
+    *room = *op;
+    room->kind = (uint8_t)classify_kind(op->kind);
+    room->flags &= ~(uint32_t)TRACE_F_DIRECT;
+    return room;
 }
 
 enum prepared_action classify(const struct conf *conf, const struct trace_file *file,

@@ -17,6 +17,15 @@ struct conf;
 /* Longest read or write that is issued. */
 #define CLASSIFY_MAX_TRANSFER (1ull << 30)
 
+/*
+ * The operation as it is replayed, op itself or a changed copy in *room: what a program's loads and
+ * stores did to the page cache of a mapped file (fill, writeback) is done by reads and writes, unless
+ * --mapped skip says otherwise. Whoever looks at a tape's operations for the replay asks this first.
+ */
+const struct trace_op *classify_op(const struct conf *conf, const struct trace_op *op,
+                                   struct trace_op *room);
+/* The kind that a recorded one is compared as: that of what classify_op makes of it. */
+unsigned int classify_kind(unsigned int kind);
 /* file is NULL where the operation names none. */
 enum prepared_action classify(const struct conf *conf, const struct trace_file *file,
                               const struct trace_op *op, enum skip_reason *ret_skip);

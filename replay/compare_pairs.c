@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "replay/classify.h"
+
 int pairs_new(struct pairs **ret_pairs, double speed)
 {
     struct pairs *pairs = calloc(1, sizeof *pairs);
@@ -157,7 +159,7 @@ int pairs_add(struct pairs *pairs, const struct trace_op *a, const struct trace_
     };
 
     pairs->matched++;
-    pairs->kind_differs += a->kind != b->kind;
+    pairs->kind_differs += classify_kind(a->kind) != classify_kind(b->kind);
     pairs->length_differs += a->length != b->length;
     pairs->offset_differs += a->offset != TRACE_UNKNOWN_U64 && a->offset != b->offset;
     pairs->result_differs += a->result != TRACE_UNKNOWN_I64 && b->result != TRACE_UNKNOWN_I64 &&

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "replay/classify.h"
 #include "traces/diag.h"
 
 const char *const tapes_how_names[] = {"auto", "ref", "content", NULL};
@@ -152,7 +153,7 @@ static uint64_t content_key(const struct tapes *tapes, unsigned int which,
                             const struct trace_op *op)
 {
     const struct trace_file *file = trace_reader_file(tapes->feed[which].reader, op->file);
-    uint64_t parts[4] = {op->kind, op->length, tapes->no_offsets ? 0 : op->offset, op->file};
+    uint64_t parts[4] = {classify_kind(op->kind), op->length, tapes->no_offsets ? 0 : op->offset, op->file};
 
     if (tapes->files != TAPES_FILES_NUMBER && file)
         parts[3] = hash_path(file->path, tapes->files);

@@ -12,6 +12,7 @@ static const char *const wait_words[] = {"hybrid", "sleep", "spin", NULL};
 static const char *const cache_words[] = {"asis", "cold", "warm", NULL};
 static const char *const fit_words[] = {"none", "wrap", "scale", "pack", NULL};
 static const char *const unaligned_words[] = {"error", "buffered", "round", NULL};
+static const char *const mapped_words[] = {"replay", "skip", NULL};
 static const char *const restore_words[] = {"auto", "reflink", "extents", NULL};
 static const char *const on_error_words[] = {"continue", "stop", NULL};
 static const char *const priority_words[] = {"auto", "normal", "high", "realtime", NULL};
@@ -217,6 +218,9 @@ const struct opt conf_table[] = {
              "parts touched, side by side in order)"},
     {"direct", 0, OPT_FLAG, AT(direct), .help = "O_DIRECT everywhere. Default: as recorded"},
     {"buffered", 0, OPT_FLAG, AT(buffered), .help = "no O_DIRECT anywhere"},
+    {"mapped", 0, OPT_ENUM, AT(mapped), .arg = "M", .def = "replay", .values = mapped_words,
+     .help = "what loads and stores did to mapped files: replay it as buffered reads and writes of the "
+             "pages, or skip it"},
     {"drop-flags", 0, OPT_CALL, AT(drop_flags), .arg = "A,B", .parse = parse_drop_flags,
      .help = "recorded flags not to honour: dsync, sync, nowait, append, fua, preflush, polled, "
              "readahead, link, drain, atomic"},

@@ -23,6 +23,7 @@ enum conf_fit { FIT_NONE = 0, FIT_WRAP = 1, FIT_SCALE = 2, FIT_PACK = 3 };
 enum conf_unaligned { UNALIGNED_ERROR = 0, UNALIGNED_BUFFERED = 1, UNALIGNED_ROUND = 2 };
 enum conf_on_error { ON_ERROR_CONTINUE = 0, ON_ERROR_STOP = 1 };
 enum conf_priority { PRIORITY_AUTO = 0, PRIORITY_NORMAL, PRIORITY_HIGH, PRIORITY_REALTIME };
+enum conf_mapped { MAPPED_REPLAY = 0, MAPPED_SKIP = 1 };
 enum conf_restore { RESTORE_AUTO = 0, RESTORE_REFLINK = 1, RESTORE_EXTENTS = 2 };
 enum conf_fill { FILL_ZERO = 0, FILL_RANDOM = 1, FILL_COMPRESS = 2 };
 
@@ -75,6 +76,7 @@ struct conf {
     bool restore_only;
     int fit; /* enum conf_fit */
     bool direct, buffered;
+    int mapped;          /* enum conf_mapped */
     uint32_t drop_flags; /* enum trace_op_flags: recorded, not honoured */
     int unaligned; /* enum conf_unaligned */
     int cache;     /* enum conf_cache */

@@ -315,14 +315,17 @@ static int put(struct feed *feed, const struct trace_op *op, struct prepared *p)
 static int decode_block(struct feed *feed, const struct trace_op *ops, size_t count,
                         uint64_t first)
 {
+    const struct trace_op *op;
+    struct trace_op room;
     struct prepared p = {0};
     int err = 0;
 
     for (size_t i = 0; i < count && err == 0; i++) {
         if (!classify_in_window(feed->conf, ops[i].issue_ns))
             continue;
-        prepare(feed, &ops[i], first + i, &p);
-        err = put(feed, &ops[i], &p);
+        op = classify_op(feed->conf, &ops[i], &room);
+        prepare(feed, op, first + i, &p);
+        err = put(feed, op, &p);
     }
     publish_all(feed);
     return err;

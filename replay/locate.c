@@ -8,8 +8,10 @@
 
 static bool concerned(const struct trace_reader *reader, const struct conf *conf,
                       const struct target_set *targets, enum locate_what what,
-                      const struct trace_op *op)
+                      const struct trace_op *recorded)
 {
+    struct trace_op room;
+    const struct trace_op *op = classify_op(conf, recorded, &room);
     const struct trace_file *file =
         op->file == TRACE_NONE_U32 ? NULL : trace_reader_file(reader, op->file);
     bool direct = conf->direct || (!conf->buffered && (op->flags & TRACE_F_DIRECT));

@@ -170,8 +170,10 @@ static int scan_issued(struct scan *scan, const struct trace_op *op, uint64_t in
     return plan->pack ? pack_touch(plan->pack, op->file, op->offset, op->length, scan->diag) : 0;
 }
 
-static int scan_op(struct scan *scan, const struct trace_op *op, uint64_t index)
+static int scan_op(struct scan *scan, const struct trace_op *recorded, uint64_t index)
 {
+    struct trace_op room;
+    const struct trace_op *op = classify_op(scan->conf, recorded, &room);
     struct plan *plan = scan->plan;
     const struct trace_file *file =
         op->file == TRACE_NONE_U32 ? NULL : trace_reader_file(scan->reader, op->file);
@@ -206,6 +208,7 @@ static int scan_op(struct scan *scan, const struct trace_op *op, uint64_t index)
         plan->skipped[skip]++;
         return 0;
     }
+    plan->mapped_ops += op != recorded;
     return scan_issued(scan, op, index, action);
 }
 

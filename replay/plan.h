@@ -46,6 +46,7 @@ struct plan {
     uint64_t kind_ops[TRACE_OP_COUNT];   /* that will be issued */
     uint64_t kind_bytes[TRACE_OP_COUNT];
     uint64_t skipped[SKIP_REASON_COUNT];
+    uint64_t mapped_ops; /* of those: fills and write-backs of mapped files */
     uint64_t core_ops; /* carried out by the replayer itself */
     int64_t first_ns, last_ns;  /* recorded issue times inside the window */
     int64_t origin_ns;          /* the tape time that is the run's time 0 */

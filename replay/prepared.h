@@ -22,13 +22,18 @@ enum prepared_action {
 enum skip_reason {
     SKIP_NONE = 0,
     SKIP_READ_ONLY,   /* it changes data and --writes was not given */
-    SKIP_UNSUPPORTED, /* a kind that cannot be reissued (mmap, pass-through ...) */
+    SKIP_UNSUPPORTED, /* a kind that an engine without targets does not take */
     SKIP_NO_RANGE,    /* the tape does not say where or how much */
     SKIP_NAMES,       /* a name-space call, and there is one target for everything */
     SKIP_CLOSE,       /* the replay's own descriptors stay open */
     SKIP_NOT_A_FILE,  /* on a pipe, socket, character device or directory */
     SKIP_WINDOW,      /* outside --start and --end */
     SKIP_NOT_REACHED, /* the run ended first */
+    SKIP_MAPPING,     /* mmap and munmap; with --mapped skip what was done through them too */
+    SKIP_COPY,        /* copy_file_range, sendfile, splice between files */
+    SKIP_SYMLINK,
+    SKIP_ZONE,        /* zone append, reset, open, close, finish */
+    SKIP_PASSTHROUGH, /* SCSI or NVMe commands: not known what they were */
     SKIP_REASON_COUNT
 };
 extern const char *const skip_words[SKIP_REASON_COUNT];

@@ -62,6 +62,7 @@ static void add_counts(json_t *root, const struct run_report *report)
     set(root, "errors", number(stats->failed));
     set(root, "ops_skipped", number(sum));
     set(root, "ops_skipped_by", skipped);
+    set(root, "mapped_ops", number(report->plan->mapped_ops));
     set(root, "by_op", by_op);
     set(root, "short_transfers", number(stats->short_transfers));
     set(root, "unexpected_results", number(stats->unexpected));

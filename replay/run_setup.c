@@ -40,6 +40,10 @@ static void note_tape(const struct run *run, struct diag *diag)
     if (damaged != 0)
         diag_note(diag, "%s is damaged: %llu operations are missing", name,
                   (unsigned long long)damaged);
+    if (plan->mapped_ops != 0 && !(run->conf->engine.engine->flags & ENGINE_NO_TARGET))
+        diag_note(diag, "%s: %llu page-cache fills and write-backs of mapped files are replayed as reads "
+                        "and writes (--mapped skip leaves them out)", name,
+                  (unsigned long long)plan->mapped_ops);
     if (plan->lost != 0)
         diag_note(diag, "%s: its recorder lost %llu events", name,
                   (unsigned long long)plan->lost);

@@ -10,7 +10,8 @@ const char *const stats_class_words[STATS_CLASS_COUNT] = {"read", "write", "sync
 
 const char *const skip_words[SKIP_REASON_COUNT] = {
     "none",  "read_only",  "unsupported", "no_range",    "name_space",
-    "close", "not_a_file", "window",      "not_reached",
+    "close", "not_a_file", "window",      "not_reached", "mapping",
+    "copy",  "symlink",    "zone",        "passthrough",
 };
 
 enum stats_class stats_class(unsigned int kind)

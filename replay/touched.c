@@ -62,8 +62,10 @@ static int touch_op(struct touched *touched, const struct prepared *p)
 
 static int read_op(struct touched *touched, const struct conf *conf,
                    const struct target_set *set, const struct trace_reader *reader,
-                   const struct trace_op *op)
+                   const struct trace_op *recorded)
 {
+    struct trace_op room;
+    const struct trace_op *op = classify_op(conf, recorded, &room);
     const struct trace_file *file =
         op->file == TRACE_NONE_U32 ? NULL : trace_reader_file(reader, op->file);
     struct prepared p = {.offset = op->offset,

@@ -74,4 +74,35 @@ equal "folders" "0 0 5" "$(json out '"\(.errors) \(.unexpected_results) \(.ops_i
 rm -rf root && mkdir -p root/d
 printf x >root/d/db
 runs 1 iotape replay names.tape --engine sync --root root
+# What cannot be reissued is skipped, each under its own name; what was done to mapped files is done by reads
+# and writes of the pages, unless they are to be skipped.
+cat >in.jsonl <<'END'
+{"issue_ns":0,"op":"mmap","file":"/m","offset":0,"length":65536,"arg":3}
+{"issue_ns":10000,"op":"fill","file":"/m","offset":0,"length":16384,"api":"mmap"}
+{"issue_ns":20000,"op":"writeback","file":"/m","offset":4096,"length":8192,"api":"mmap"}
+{"issue_ns":30000,"op":"msync","file":"/m","offset":0,"length":65536}
+{"issue_ns":40000,"op":"munmap","file":"/m","offset":0,"length":65536}
+{"issue_ns":50000,"op":"copy","file":"/m","offset":0,"length":4096,"file2":"/copy"}
+{"issue_ns":60000,"op":"symlink","file":"/m","file2":"/link"}
+{"issue_ns":70000,"op":"zone_reset","file":"/m","offset":0,"length":65536}
+{"issue_ns":80000,"op":"passthrough","file":"/m"}
+END
+runs 0 iotape convert -q in.jsonl -o mapped.tape
+for engine in sync io_uring mmap; do
+    engine_available $engine || continue
+    rm -rf root
+    runs 0 iotape replay mapped.tape --engine $engine --root root --prepare --writes --json - --result r.tape --force
+    says '2 page-cache fills and write-backs of mapped files are replayed' err
+    equal "$engine: as reads and writes" "3 2 1 16384 1 8192 0" "$(json out '"\(.ops_issued) \(.mapped_ops) " +
+        (.by_op | "\(.read.count) \(.read.bytes) \(.write.count) \(.write.bytes)") + " \(.errors)"')"
+    equal "$engine: what is not" "2 1 1 1 1" "$(json out '.ops_skipped_by | "\(.mapping) \(.copy) \(.symlink) \(.zone) \(.passthrough)"')"
+    # The recording and its replay are each other's, op for op.
+    runs 0 iotape compare mapped.tape r.tape --json -
+    equal "$engine: compared" "3 0" "$(json out '"\(.match.matched) \(.match.kind_differs // 0)"')"
+    runs 0 iotape replay mapped.tape --engine $engine --root root --prepare --writes --mapped skip --json -
+    equal "$engine: skipped" "1 0 4" "$(json out '"\(.ops_issued) \(.mapped_ops) \(.ops_skipped_by.mapping)"')"
+done
+# Without --writes the stores are skipped like any write.
+runs 0 iotape replay mapped.tape --engine sync --root root --json -
+equal "read only" "2 1 1" "$(json out '"\(.ops_issued) \(.mapped_ops) \(.ops_skipped_by.read_only)"')"
 exit 0
