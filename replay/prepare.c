@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,20 +63,98 @@ static uint64_t wanted_bytes(const struct target *target, bool *ret_exact)
     return target->need_bytes;
 }
 
-/* A tape from elsewhere may name any size: said before the disk is full, not after. */
-static int check_room(const struct target *target, int fd, uint64_t bytes, struct diag *diag)
+/* What making the target takes of its file system; sparse files and zeros may be stored as nothing. */
+static uint64_t missing_bytes(const struct target_set *set, const struct target *target,
+                              const struct conf *conf)
 {
-    char need[UNITS_TEXT], have[UNITS_TEXT];
+    const char *name;
+    bool exact;
+    uint64_t want = wanted_bytes(target, &exact), have = 0;
+    struct stat st;
+    int dir;
+
+    if (target->sparse || conf->fill == FILL_ZERO || want == 0 ||
+        (target->plan_flags & (PLAN_MADE | PLAN_DIRECTORY)) || target_below_made(set, target))
+        return 0;
+    dir = beneath_parent(set->roots[target->root].fd, target->relative, &name);
+    if (dir >= 0) {
+        if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            have = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : UINT64_MAX;
+        close(dir);
+    }
+    return want > have ? want - have : 0;
+}
+
+/* What the files to be made take of one file system. */
+struct making {
+    dev_t device;
+    uint64_t bytes, files, largest_bytes;
+    const char *largest;
+    int fd; /* of that file system, somebody else's */
+};
+
+static void making_add(struct making *making, const char *path, uint64_t bytes)
+{
+    if (__builtin_add_overflow(making->bytes, bytes, &making->bytes))
+        making->bytes = UINT64_MAX;
+    making->files++;
+    if (bytes > making->largest_bytes) {
+        making->largest_bytes = bytes;
+        making->largest = path;
+    }
+}
+
+static int making_check(const struct making *making, struct diag *diag)
+{
+    char need[UNITS_TEXT], have[UNITS_TEXT], more[48] = "";
     struct statvfs fs;
     uint64_t room;
 
-    if (fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0)
+    if (making->files == 0 || fstatvfs(making->fd, &fs) != 0 || fs.f_blocks == 0)
         return 0;
     room = (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize;
-    if (bytes <= room)
+    if (making->bytes <= room)
         return 0;
-    return diag_set(diag, -ENOSPC, "%s: making it takes %s, its file system has %s free",
-                    target->path, units_size(bytes, need), units_size(room, have));
+    if (making->files > 1)
+        snprintf(more, sizeof(more), " and %llu other files",
+                 (unsigned long long)(making->files - 1));
+    return diag_set(diag, -ENOSPC, "making %s%s takes %s, the file system has %s free",
+                    making->largest, more, units_size(making->bytes, need),
+                    units_size(room, have));
+}
+
+/* A tape from elsewhere may name any size: said before the disk is full, for all files of a file
+ * system together. */
+static int check_room(const struct target_set *set, const struct conf *conf, struct diag *diag)
+{
+    struct making *makings = calloc(set->root_count + 1ull, sizeof *makings);
+    uint32_t *of_root = calloc(set->root_count + 1ull, sizeof *of_root), count = 0;
+    struct stat st;
+    int err = makings && of_root ? 0 : diag_errno(diag, -ENOMEM, "--prepare");
+
+    for (uint32_t r = 0; r < set->root_count && err == 0; r++) {
+        if (fstat(set->roots[r].fd, &st) != 0)
+            err = diag_errno(diag, -errno, "%s", set->roots[r].path);
+        while (of_root[r] < count && makings[of_root[r]].device != st.st_dev)
+            of_root[r]++;
+        if (err == 0 && of_root[r] == count)
+            makings[count++] = (struct making){.device = st.st_dev, .fd = set->roots[r].fd};
+    }
+    for (uint32_t i = 0; i < set->count && err == 0; i++) {
+        const struct target *target = &set->items[i];
+        uint64_t missing;
+
+        if (target->root < 0 || (i > 0 && strcmp(set->items[i - 1].path, target->path) == 0))
+            continue;
+        missing = missing_bytes(set, target, conf);
+        if (missing > 0)
+            making_add(&makings[of_root[target->root]], target->path, missing);
+    }
+    for (uint32_t m = 0; m < count && err == 0; m++)
+        err = making_check(&makings[m], diag);
+    free(makings);
+    free(of_root);
+    return err;
 }
 
 static int prepare_file(const struct target *target, int fd, bool existed,
@@ -103,9 +182,13 @@ static int prepare_file(const struct target *target, int fd, bool existed,
         report->cut++;
         return ftruncate(fd, (off_t)want) == 0 ? 0 : diag_errno(diag, -errno, "%s", target->path);
     }
-    /* Zeros may be stored as nothing. */
-    if (!target->sparse && conf->fill != FILL_ZERO)
-        err = check_room(target, fd, want - have, diag);
+    /* Those below a root were looked at together. */
+    if (target->root < 0 && !target->sparse && conf->fill != FILL_ZERO) {
+        struct making making = {.fd = fd};
+
+        making_add(&making, target->path, want - have);
+        err = making_check(&making, diag);
+    }
     if (err != 0)
         return err;
     report->grown += existed;
@@ -256,7 +339,7 @@ int prepare(const struct target_set *set, const struct conf *conf,
             struct prepare_report *ret_report, struct diag *diag)
 {
     struct prepare_report report = {0};
-    int err = 0;
+    int err = check_room(set, conf, diag);
 
     for (uint32_t i = 0; i < set->count && err == 0; i++) {
         /* The direct and the buffered way to one file are neighbours. */

@@ -126,6 +126,19 @@ runs 0 iotape info cut.tape
 printf '0,read,/exa,1152921504606846976,4096\n' >in.csv
 runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length in.csv -o exa.tape
 runs 1 timeout 20 iotape replay exa.tape --engine sync --root root --prepare
-says 'exa: making it takes 1(\.0)? EiB, its file system has .* free' err
+says 'making [^ ]*exa takes 1(\.0)? EiB, the file system has .* free' err
 [ -e root/exa ] && fail "half a file is left"
+# Nor are files made of which each has room and all together have not.
+if [ "$(id -u)" = 0 ] && mkdir small && mount -t tmpfs -o size=2m none small 2>/dev/null; then
+    i=0
+    while [ $i -lt 5 ]; do echo "$i,read,/f$i,$((i * 1000 + 500000)),4096"; i=$((i + 1)); done >in.csv
+    runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length in.csv -o five.tape
+    iotape replay five.tape --engine sync --root small --prepare >out 2>err
+    rc=$?
+    left=$(ls small)
+    umount small
+    equal "no room for all" 1 $rc
+    says 'making [^ ]*f4 and 4 other files takes 2.4 MiB, the file system has 2.0 MiB free' err
+    equal "nothing was begun" "" "$left"
+fi
 exit 0
