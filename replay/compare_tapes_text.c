@@ -10,6 +10,7 @@
 #include "traces/units.h"
 
 /* Rows shown of the streams and of the files: the busiest. JSON has them all. */
+#define PATH_SHOWN   44
 #define SHOWN_GROUPS 8
 
 /* B over A, or nothing where it would mean nothing. */
@@ -290,6 +291,17 @@ void tapes_print_fidelity(const struct tapes *tapes, FILE *out)
     fputc('\n', out);
 }
 
+/* The end of a long path says which file it is, and one of them would widen the whole table; all of
+ * it is in the JSON. */
+static void path_end(const char *path, char *buf, size_t size)
+{
+    size_t length = strlen(path);
+    const char *cut = path + (length > PATH_SHOWN ? length - PATH_SHOWN : 0), *slash;
+
+    slash = cut > path ? strchr(cut, '/') : NULL;
+    snprintf(buf, size, "%s%s", cut > path ? "..." : "", slash ? slash : cut);
+}
+
 static void group_name(const struct tapes *tapes, char what, uint32_t id, char *buf,
                        size_t size)
 {
@@ -307,7 +319,7 @@ static void group_name(const struct tapes *tapes, char what, uint32_t id, char *
                  stream ? stream->comm : "");
     } else {
         file = trace_reader_file(reader, id);
-        snprintf(buf, size, "%s", file ? file->path : "?");
+        path_end(file ? file->path : "?", buf, size);
     }
 }
 
