@@ -12,6 +12,8 @@ struct fiojob {
     struct input *input;
     struct fiojob_conf global, section;
     bool in_global, in_job;
+    uint64_t asked_file_bytes;   /* of files whose section does not say; 0 = not asked */
+    uint64_t section_file_bytes; /* of the section's files; 0 = as far as its I/O reaches */
     uint32_t jobs, next_pid;
     char **texts; /* that confs point into */
     size_t text_count;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum value {
     VALUE_TEXT,
@@ -88,6 +89,8 @@ static const struct {
     {"ioengine", VALUE_TEXT, AT(ioengine)},
     {"randseed", VALUE_NUMBER, AT(seed)},
     {"thread", VALUE_FLAG, AT(thread)},
+    {"create_only", VALUE_FLAG, AT(create_only)},
+    {"kb_base", VALUE_NUMBER, AT(kb_base)},
 };
 
 /* How fio reports and logs. */
@@ -137,7 +140,6 @@ static const char *const reporting[] = {
     "minimal",
     "output_format",
     "significant_figures",
-    "kb_base",
     "unit_base",
     "disk_util",
     "steadystate_check_interval",
@@ -159,13 +161,15 @@ static const char *const no_effect[] = {
     "buffer_compress_percentage",
     "buffer_compress_chunk",
     "buffer_pattern",
+    "dedupe_global",
+    "dedupe_mode",
+    "dedupe_working_set_percentage",
     "dedupe_percentage",
     "invalidate",
     "fallocate",
     "create_on_open",
     "create_serialize",
     "create_fsync",
-    "create_only",
     "allow_file_create",
     "allow_mounted_write",
     "overwrite",
@@ -175,6 +179,8 @@ static const char *const no_effect[] = {
     "rwmixcycle",
     "softrandommap",
     "exitall",
+    "exitall_on_error",
+    "exit_what",
     "pre_read",
     "openfiles",
     "thinktime_spin",
@@ -200,6 +206,14 @@ static const char *const no_effect[] = {
     "cpus_allowed",
     "cpumask",
     "cpus_allowed_policy",
+    "cgroup",
+    "cgroup_weight",
+    "cgroup_nodelete",
+    "ioscheduler",
+    "cmdprio_percentage",
+    "cmdprio_class",
+    "cmdprio",
+    "priohint",
     "numa_cpu_nodes",
     "numa_mem_policy",
     "uid",
@@ -226,6 +240,7 @@ void fiojob_conf_init(struct fiojob_conf *conf)
                                  .complete_min = 1,
                                  .think_blocks = 1,
                                  .loops = 1,
+                                 .kb_base = 1024,
                                  .seed = 1,
                                  .random = "random",
                                  .rate_process = "linear",
@@ -234,12 +249,12 @@ void fiojob_conf_init(struct fiojob_conf *conf)
                                  .sync = "none"};
 }
 
-int fiojob_size(const char *text, size_t length, uint64_t *ret_bytes)
+int fiojob_size(const struct fiojob_conf *conf, const char *text, size_t length,
+                uint64_t *ret_bytes)
 {
     static const char letters[] = "bkmgtpe";
-    uint64_t value = 0;
-    unsigned int shift = 0;
-    const char *letter;
+    uint64_t value = 0, base = conf->kb_base;
+    const char *letter = letters;
     size_t at = 0;
 
     for (; at < length && isdigit((unsigned char)text[at]); at++)
@@ -252,18 +267,22 @@ int fiojob_size(const char *text, size_t length, uint64_t *ret_bytes)
         letter = strchr(letters, tolower((unsigned char)text[at]));
         if (letter == NULL || *letter == '\0')
             return -EINVAL;
-        shift = 10 * (unsigned int)(letter - letters);
         at++;
-        if (at < length && tolower((unsigned char)text[at]) == 'i')
+        if (length - at == 2 && strncasecmp(text + at, "ib", 2) == 0) {
+            base = base == 1000 ? 1024 : 1000;
+            at += 2;
+        } else if (length - at == 1 && strchr("iIbB", text[at]) != NULL) {
             at++;
-        if (at < length && tolower((unsigned char)text[at]) == 'b')
-            at++;
+        }
     }
     if (at != length)
         return -EINVAL;
-    if (shift >= 64 || value > (uint64_t)INT64_MAX >> shift)
+    for (; letter > letters; letter--)
+        if (__builtin_mul_overflow(value, base, &value))
+            return -ERANGE;
+    if (value > INT64_MAX)
         return -ERANGE;
-    *ret_bytes = value << shift;
+    *ret_bytes = value;
     return 0;
 }
 
@@ -322,7 +341,7 @@ static int store(struct fiojob_conf *conf, enum value value, size_t offset, cons
 
     switch (value) {
     case VALUE_PART:
-        err = fiojob_size(text, strcspn(text, "%"), &number);
+        err = fiojob_size(conf, text, strcspn(text, "%"), &number);
         if (err < 0 || (strchr(text, '%') && (number > 100 || strchr(text, '%')[1] != '\0')))
             return -EINVAL;
         memcpy(at, &text, sizeof(text));
@@ -338,10 +357,12 @@ static int store(struct fiojob_conf *conf, enum value value, size_t offset, cons
         number = !number;
         break;
     case VALUE_NUMBER: err = parse_number(text, &number); break;
-    case VALUE_SIZE: err = fiojob_size(text, strlen(text), &number); break;
+    case VALUE_SIZE: err = fiojob_size(conf, text, strlen(text), &number); break;
     case VALUE_SECONDS: err = parse_time(text, 1000000000, &number); break;
     case VALUE_MICROSECONDS: err = parse_time(text, 1000, &number); break;
     }
+    if (offset == AT(kb_base) && number != 1000 && number != 1024)
+        err = -EINVAL;
     if (err == 0)
         memcpy(at, &number, sizeof(number));
     return err;
@@ -361,6 +382,9 @@ enum fiojob_set fiojob_conf_set(struct fiojob_conf *conf, const char *key, const
         if (strcmp(options[i].key, key) == 0)
             return store(conf, options[i].value, options[i].offset, text) < 0 ? FIOJOB_BAD_VALUE
                                                                               : FIOJOB_TAKEN;
+    /* Verification that is switched off; switched on, it reads what the job does not say. */
+    if (strcmp(key, "verify") == 0 && (strcmp(text, "0") == 0 || strcmp(text, "none") == 0))
+        return FIOJOB_NO_EFFECT;
     if (is_one_of(reporting, sizeof(reporting) / sizeof(reporting[0]), key))
         return FIOJOB_REPORTING;
     if (is_one_of(no_effect, sizeof(no_effect) / sizeof(no_effect[0]), key))

@@ -19,8 +19,8 @@ struct fiojob_conf {
     uint64_t files, jobs, mix_read_pct, mix_write_pct, depth, batch, complete_min, complete_max,
         depth_low;
     uint64_t think_ns, think_blocks, loops, fsync, fdatasync, direct, runtime_ns, ramp_ns, ops,
-        start_delay_ns, stonewall, fill_device, no_random_map, seed, thread, time_based, end_fsync,
-        fsync_on_close, unaligned_sizes;
+        start_delay_ns, stonewall, fill_device, no_random_map, seed, thread, time_based,
+        end_fsync, fsync_on_close, unaligned_sizes, create_only, kb_base;
 };
 
 /* fio's defaults. */
@@ -37,8 +37,9 @@ enum fiojob_set {
 /* text outlives conf. */
 enum fiojob_set fiojob_conf_set(struct fiojob_conf *conf, const char *key, const char *text);
 
-/* fio's sizes: 4k, 4kb, 4KiB, 4K are 4096 bytes; a bare number is bytes. 0 or -EINVAL, -ERANGE.
- */
-int fiojob_size(const char *text, size_t length, uint64_t *ret_bytes);
+/* fio's sizes: a bare number is bytes, k, kb, ki, m ... are powers of 1024, KiB, MiB ... of
+ * 1000; kb_base=1000 turns both round. 0 or -EINVAL, -ERANGE. */
+int fiojob_size(const struct fiojob_conf *conf, const char *text, size_t length,
+                uint64_t *ret_bytes);
 
 #endif

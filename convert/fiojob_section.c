@@ -42,7 +42,7 @@ static int set_sequence(struct fiojob *job, struct synth_spec *spec, const char 
 {
     uint64_t number;
 
-    if (fiojob_size(text, strlen(text), &number) < 0)
+    if (fiojob_size(&job->section, text, strlen(text), &number) < 0)
         return refuse(job, "rw", job->section.rw);
     if (!is_random(spec)) {
         spec->hole_bytes = number;
@@ -118,10 +118,11 @@ static int set_block(struct fiojob *job, unsigned int way, const char **ret_bs)
     }
     dash = memchr(text, '-', length);
     first = dash ? (size_t)(dash - text) : length;
-    if (fiojob_size(text, first, &least) < 0 || least == 0)
+    if (fiojob_size(&job->section, text, first, &least) < 0 || least == 0)
         return refuse(job, "block size", whole);
     most = least;
-    if (dash != NULL && (fiojob_size(dash + 1, length - first - 1, &most) < 0 || most < least))
+    if (dash != NULL &&
+        (fiojob_size(&job->section, dash + 1, length - first - 1, &most) < 0 || most < least))
         return refuse(job, "bsrange", whole);
     /* Sizes of the range are multiples of its least; others are told apart nowhere. */
     if (most != least && conf->unaligned_sizes)
@@ -145,7 +146,8 @@ static int set_split(struct fiojob *job, unsigned int way, const char **ret_spli
     for (; part < text + whole; count++) {
         size_t length = strcspn(part, ":,"), size = strcspn(part, "/:,");
 
-        if (count == SYNTH_SIZES_MAX || fiojob_size(part, size, &sizes[count]) < 0)
+        if (count == SYNTH_SIZES_MAX ||
+            fiojob_size(&job->section, part, size, &sizes[count]) < 0)
             return refuse(job, "bssplit", job->section.bssplit);
         shares[count] = -1;
         if (size + 1 < length) {
@@ -199,7 +201,8 @@ static int set_follow(struct fiojob *job, struct synth_spec *spec)
         const char *part = part_of(text, way, &length);
 
         pct[way] = 100;
-        if ((length > 0 && fiojob_size(part, length, &pct[way]) < 0) || pct[way] > 100)
+        if ((length > 0 && fiojob_size(&job->section, part, length, &pct[way]) < 0) ||
+            pct[way] > 100)
             return refuse(job, "percentage_random", text);
     }
     if (is_mixed(spec) && pct[READS] != pct[WRITES])
@@ -236,7 +239,8 @@ static int read_limits(struct fiojob *job, const char *text, bool bytes, double 
         const char *part = part_of(text, way, &length);
         uint64_t number = 0;
 
-        if (length > 0 && (fiojob_size(part, length, &number) < 0 || number == 0))
+        if (length > 0 &&
+            (fiojob_size(&job->section, part, length, &number) < 0 || number == 0))
             return refuse(job, bytes ? "rate" : "rate_iops", text);
         limits[way] = length > 0 ? (double)number : INFINITY;
     }
@@ -295,9 +299,9 @@ static int set_file_order(struct fiojob *job, struct synth_spec *spec)
     const char *text = job->section.service;
     size_t length = strcspn(text, ":");
 
-    if (text[length] == ':' &&
-        (fiojob_size(text + length + 1, strlen(text + length + 1), &spec->switch_ops) < 0 ||
-         spec->switch_ops == 0))
+    if (text[length] == ':' && (fiojob_size(&job->section, text + length + 1,
+                                            strlen(text + length + 1), &spec->switch_ops) < 0 ||
+                                spec->switch_ops == 0))
         return refuse(job, "file_service_type", text);
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
         if (strlen(orders[i].word) == length && memcmp(text, orders[i].word, length) == 0) {
@@ -444,13 +448,14 @@ static int part_bytes(struct fiojob *job, const char *key, const char *text,
     if (length == 0)
         return 0;
     if (text[length - 1] != '%')
-        return fiojob_size(text, length, ret_bytes) < 0 ? refuse(job, key, text) : 0;
-    if (fiojob_size(text, length - 1, &pct) < 0 || pct == 0 || pct > 100)
+        return fiojob_size(&job->section, text, length, ret_bytes) < 0 ? refuse(job, key, text)
+                                                                       : 0;
+    if (fiojob_size(&job->section, text, length - 1, &pct) < 0 || pct == 0 || pct > 100)
         return refuse(job, key, text);
     if (whole_bytes == 0)
         return diag_set(import_diag(job->import), -EBADMSG,
                         "%s: job '%s': %s=%s is part of a file whose size the job does not "
-                        "say: add filesize=",
+                        "say: add filesize= or give --from fiojob:filesize=SIZE",
                         input_name(job->input), job->section.name, key, text);
     *ret_bytes = (uint64_t)((long double)whole_bytes * (long double)pct / 100);
     return 0;
@@ -461,9 +466,15 @@ static int set_size(struct fiojob *job, struct synth_spec *spec, uint64_t *ret_i
     const struct fiojob_conf *conf = &job->section;
     uint64_t file_bytes = 0, size_bytes = 0, offset_bytes = 0, io_bytes = 0, bytes;
     double mean = synth_mean_bytes(spec, job->import);
+    bool part;
     int err;
 
     err = part_bytes(job, "filesize", conf->filesize, 0, &file_bytes);
+    /* A size in bytes says how far the files go, too. */
+    part = conf->size && conf->size[strlen(conf->size) - 1] == '%';
+    if (err == 0 && file_bytes == 0 && (part || conf->size == NULL))
+        file_bytes = job->asked_file_bytes;
+    job->section_file_bytes = file_bytes;
     if (err == 0)
         err = part_bytes(job, "size", conf->size, file_bytes, &size_bytes);
     if (err == 0)
@@ -478,13 +489,19 @@ static int set_size(struct fiojob *job, struct synth_spec *spec, uint64_t *ret_i
         return err < 0 ? err : refuse(job, "block size", conf->bs);
     if (file_bytes > 0 && file_bytes <= offset_bytes)
         return refuse(job, "filesize", conf->filesize);
-    bytes = conf->size && conf->size[strlen(conf->size) - 1] == '%' ? size_bytes
-                                                                    : size_bytes / spec->files;
+    /* A percentage narrows the files; a number of bytes, where files have a size of their own,
+     * only ends the job sooner. */
+    bytes = part ? size_bytes : size_bytes / spec->files;
     if (bytes == 0 && file_bytes == 0)
-        return diag_set(import_diag(job->import), -EBADMSG, "%s: job '%s' has no size",
+        return diag_set(import_diag(job->import), -EBADMSG,
+                        "%s: job '%s' has no size: add size=, or give --from "
+                        "fiojob:filesize=SIZE of its files or device",
                         input_name(job->input), conf->name);
-    if (file_bytes > 0 && (bytes == 0 || bytes > file_bytes - offset_bytes))
+    if (file_bytes > 0 && (bytes == 0 || !part || bytes > file_bytes - offset_bytes)) {
+        if (io_bytes == 0 && bytes > 0 && bytes < file_bytes - offset_bytes)
+            io_bytes = size_bytes;
         bytes = file_bytes - offset_bytes;
+    }
     if (__builtin_add_overflow(bytes, offset_bytes, &spec->size_bytes))
         return refuse(job, "offset", conf->offset);
     spec->offset_bytes = offset_bytes;
@@ -599,6 +616,11 @@ static int generate_all(struct fiojob *job, struct synth_spec *spec, char *const
                 (const char *const *)names + (spec->private_files ? i * spec->files : 0);
             spec->offset_bytes += i ? increment : 0;
             spec->size_bytes += i ? increment : 0;
+            if (job->section_file_bytes > 0 && spec->size_bytes > job->section_file_bytes)
+                spec->size_bytes = job->section_file_bytes;
+            if (spec->offset_bytes >= spec->size_bytes)
+                return refuse(job, "offset_increment beyond the file",
+                              job->section.offset_increment);
             spec->first_pid = job->next_pid;
             spec->seed++;
         }

@@ -36,6 +36,12 @@ static int end_section(struct fiojob *job)
         job->global = job->section;
     if (!job->in_job)
         return 0;
+    if (job->section.create_only) {
+        import_note(job->import,
+                    "job '%.60s' has create_only: it makes its files and does no I/O",
+                    job->section.name);
+        return 0;
+    }
     if (job->jobs >= JOBS_MAX)
         return bad(job, 1, "more than 1024 jobs", job->section.name);
     return fiojob_generate(job);
@@ -123,16 +129,32 @@ static int take_option(struct fiojob *job, const char *line, size_t length)
     return bad(job, 1, "an option that is not understood here", key);
 }
 
+/* How much of an option's line is before a comment; fio knows no quotes. */
+static size_t comment_at(const char *line, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (line[i] == ';' || line[i] == '#')
+            return i;
+    return length;
+}
+
 static int take_line(struct fiojob *job, const char *line, size_t length)
 {
-    while (length > 0 && isspace((unsigned char)line[length - 1]))
-        length--;
+    const char *close;
+
     while (length > 0 && isspace((unsigned char)*line)) {
         line++;
         length--;
     }
     if (length == 0 || *line == ';' || *line == '#')
         return 0;
+    /* A comment also ends a line: behind the bracket, or anywhere in an option. */
+    if (*line == '[')
+        length = (close = memchr(line, ']', length)) ? (size_t)(close - line) + 1 : length;
+    else
+        length = comment_at(line, length);
+    while (length > 0 && isspace((unsigned char)line[length - 1]))
+        length--;
     if (*line == '[')
         return begin_section(job, line, length);
     if (!job->in_global && !job->in_job)
@@ -180,21 +202,37 @@ static void note_command(struct fiojob *job)
         job->device ? " --target DEV" : " --root DIR --prepare");
 }
 
+/* What the job file leaves to the machine it runs on. */
+struct fiojob_asked {
+    uint64_t file_bytes;
+};
+
+static const struct opt asked_opts[] = {
+    {.name = "filesize",
+     .type = OPT_SIZE,
+     .offset = offsetof(struct fiojob_asked, file_bytes),
+     .max = INT64_MAX,
+     .arg = "SIZE",
+     .help = "size of the files or devices of jobs that do not say it"},
+    {0},
+};
+
 static int run(struct input **inputs, size_t count, struct import *import, const void *conf)
 {
+    const struct fiojob_asked *asked = conf;
     struct fiojob *job = calloc(1, sizeof(*job));
     size_t length;
     char *line;
     int err = 0, got;
 
     (void)count;
-    (void)conf;
     if (job == NULL)
         return -ENOMEM;
     job->import = import;
     job->input = inputs[0];
     job->next_pid = FIRST_PID;
     job->all_direct = true;
+    job->asked_file_bytes = asked->file_bytes;
     fiojob_conf_init(&job->global);
     while (err == 0 && (got = input_line(job->input, &line, &length)) != 0)
         err = got < 0 ? got : take_line(job, line, length);
@@ -243,10 +281,15 @@ const struct importer importer_fiojob = {
         "rwmixread, percentage_random, random_distribution, norandommap, iodepth and its "
         "batches, rate, rate_iops, rate_process, thinktime, startdelay, stonewall, runtime, "
         "ramp_time, loops, number_ios, fsync, fdatasync, direct, sync, filename, "
-        "filename_format and directory. ${NAME} is taken from the environment. The report "
-        "ends with the replay command that matches. An option that is not understood is an "
+        "filename_format, directory, create_only and kb_base. As for fio, KiB is 1000 bytes "
+        "unless kb_base=1000. ${NAME} is taken from the environment. Devices and files of "
+        "which neither size nor filesize tells are as large as filesize= says here. The "
+        "report ends with the replay command that matches. An option that is not understood is "
+        "an "
         "error that names it; options of reporting are passed over, those of memory, data and "
         "processors are passed over and named.",
     .sniff = sniff,
     .run = run,
+    .opts = asked_opts,
+    .conf_size = sizeof(struct fiojob_asked),
 };

@@ -87,6 +87,27 @@ like_fio 'rw=write\nbs=4k,16k\nsize=64k\n'
 like_fio 'rw=trim\nbs=4k,16k,8k\nsize=64k\n'
 like_fio 'rw=read\nsize=25%\nfilesize=64k\n'
 like_fio 'rw=read\nfilename_format=$jobname-$filenum.dat\nnrfiles=2\nsize=16k\n'
+# a comment ends a line; verification that is off is none
+like_fio 'rw=write ; in a row\nbs=8k# small\nverify=0\nsize=64k\t# all\n[b] # another\nstonewall\nnumber_ios=2\nrw=read\nsize=16k\n'
+printf '[z]\nrw=randwrite\nfilesize=1m\nsize=64k\n[laid]\nrw=write\nsize=64k\ncreate_only=1\n' >wide.fio
+made wide.fio
+equal "the size in a larger file ends the job" "16 65536" "$(json info.json '.by_op.write | "\(.count) \(.bytes)"')"
+shape | awk '$3 >= 65536 {far++} $3 >= 1048576 {out++} END {exit !(far > 5 && !out)}' || fail "not all over the file"
+says "'laid' has create_only" report
+printf '[c]\nrw=write\nfilesize=64k\nfilename=shared\nnumjobs=2\noffset_increment=16k\n' >steps.fio
+made steps.fio
+equal "each up to the end of the file" 28 "$(json info.json .ops)"
+equal "and no further" 61440 "$(shape | sort -k3n | awk 'END {print $3}')"
+# fio's units: KiB is 1000, unless kb_base=1000, when k is
+like_fio 'rw=write\nbs=4KiB\nsize=32kib\n'
+like_fio 'kb_base=1000\nrw=write\nbs=4k\nsize=32KiB\n'
+like_fio 'rw=write\nbs=4Ki\nsize=32KB\n'
+# what the machine knows
+printf '[all]\nrw=write\nbs=16k\nfilename=/dev/none\n[half]\nrw=read\nsize=50%%\nbs=16k\n[own]\nrw=randread\nsize=32k\nbs=16k\n' >unsaid.fio
+rm -f made.tape
+runs 0 iotape-convert unsaid.fio --from fiojob:filesize=128k -o made.tape
+equal "the device, half of it, a size of its own" "8 write 4 half 2 own 16384" \
+    "$(shape | awk '{n[$1 " " $2]++} $2 ~ /^own/ && $3 > most {most = $3} END {print n["write none"] + n["write dev/none"] + n["write /dev/none"], "write", n["read half.0.0"], "half", n["read own.0.0"], "own", most}')"
 printf '[p]\nrw=read\noffset=25%%\nsize=50%%\nfilesize=64k\n' >part.fio
 made part.fio
 equal "the middle half" "read p.0.0 16384 4096 8" "$(shape | awk 'NR == 1 {first = $0} END {print first, NR}')"
@@ -154,7 +175,7 @@ bad '[a]\nrw=read\ninclude other.fio\n' '3:1: another file is not read'
 bad '[a]\nrw=read\nsize=1m\nfile_service_type=zipf:1.2\n' "file_service_type 'zipf:1.2'"
 bad '[a]\nrw=read\nsize=1m\nrandom_distribution=pareto:0.2\n' "random_distribution 'pareto:0.2'"
 bad '[a]\nrw=write\nsize=1m\nverify=crc32c\n' '4:1: .*verify'
-bad '[a]\nrw=read\n' 'no size'
+bad '[a]\nrw=read\n' 'no size: add size=, or give --from fiojob:filesize=SIZE'
 bad 'rw=read\n' 'expected \[global\]'
 bad '[a\nrw=read\n' "1:2: expected '\]'"
 unset NO_SUCH_SIZE
