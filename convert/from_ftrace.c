@@ -170,7 +170,7 @@ static bool parse_line(const char *line, size_t length, struct ftrace_line *pars
     const char *event, *body;
 
     memset(parsed, 0, sizeof(*parsed));
-    event = find_event(line, length, &parsed->event, &body);
+    event = length && line[0] != '#' ? find_event(line, length, &parsed->event, &body) : NULL;
     if (!event || !parse_head(line, event, parsed))
         return false;
     while (body < line + length && *body == ' ')

@@ -84,6 +84,13 @@ static const struct field *parse_row(const struct field *fields, size_t count,
     return NULL;
 }
 
+/* "^C" of the terminal, and what iosnoop says when it is ended. */
+static bool is_farewell(const struct field *first, size_t count)
+{
+    return (count == 1 && first->length == 2 && memcmp(first->at, "^C", 2) == 0) ||
+           (count == 2 && first->length == 6 && memcmp(first->at, "Ending", 6) == 0);
+}
+
 static int take_line(struct input *input, struct import *import, struct iosnoop *state,
                      const char *line, size_t length)
 {
@@ -101,6 +108,10 @@ static int take_line(struct input *input, struct import *import, struct iosnoop 
     }
     if (!state->header_seen) {
         import_skip(import, "line before the header", 1);
+        return 0;
+    }
+    if (is_farewell(&fields[0], count)) {
+        import_skip(import, "line of the end of tracing", 1);
         return 0;
     }
     if (count > ROWS_MAX_FIELDS || count < 7u + state->starts + state->ends)

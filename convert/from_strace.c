@@ -146,8 +146,8 @@ static void note_cut(struct reader *reader, const struct strace_line *parsed)
              (int)parsed->name.length, parsed->name.at);
 }
 
-/* strace -z with several threads leaves out what heads a resumed call: the rest of the arguments
- * stands in the line below the unfinished one. 1: it was that. */
+/* strace -z with several threads leaves out what heads a resumed call: the rest of the
+ * arguments stands in the line below the unfinished one. 1: it was that. */
 static int take_cut(struct job *job, struct reader *reader, const char *text, size_t length)
 {
     struct strace_line joined;
@@ -166,6 +166,18 @@ static int take_cut(struct job *job, struct reader *reader, const char *text, si
     }
     free(whole);
     return err;
+}
+
+/* ") = ? <unavailable>" of a call whose process went away: strace wrote its beginning, or a
+ * whole line of it, before. */
+static bool is_stray_end(const char *text, size_t length)
+{
+    static const char end[] = "= ? <unavailable>";
+
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    return length >= sizeof(end) && text[0] == ')' &&
+           memcmp(text + length - (sizeof(end) - 1), end, sizeof(end) - 1) == 0;
 }
 
 static int take_line(struct job *job, struct reader *reader, const char *text, size_t length,
@@ -202,6 +214,8 @@ static int take_line(struct job *job, struct reader *reader, const char *text, s
     set_time(job, reader, parsed);
     if (parsed->shape == STRACE_PARTIAL)
         return hold(job, reader, text, length);
+    if (parsed->shape == STRACE_FOREIGN && is_stray_end(text, length))
+        return 0;
     if (parsed->shape == STRACE_FOREIGN)
         return import_bad(job->trace.import, reader->input, 1,
                           "expected a line of strace, 'name(arguments) = result'");
@@ -361,6 +375,11 @@ static void note_unknowable(struct job *job)
             import,
             "%llu entries of io_submit were left out by strace (strace -v shows them all)",
             (unsigned long long)counts->cut_iocbs);
+    if (counts->cut_vectors > 0)
+        import_note(import,
+                    "%llu lengths of io_submit may be too small: strace left out parts of the "
+                    "iovec (strace -v shows them all) and no result is there to tell",
+                    (unsigned long long)counts->cut_vectors);
     if (job->follow.resumed_alone > 0)
         import_note(import, "%llu calls end here that began before the trace",
                     (unsigned long long)job->follow.resumed_alone);

@@ -113,11 +113,13 @@ static int submit_one(struct strace_trace *trace, struct strace_call *call,
     if (iocb_field(iocb, "aio_offset", "offset", &value) && strace_unsigned(value, &number) &&
         kind <= TRACE_WRITE)
         op.offset = number;
-    if (vectored && iocb_field(iocb, "aio_buf", "iovec", &value))
+    if (vectored && iocb_field(iocb, "aio_buf", "iovec", &value)) {
         op.length = strace_iovec_bytes(value);
-    else if (iocb_field(iocb, "aio_nbytes", "nbytes", &value) &&
-             strace_unsigned(value, &number))
+        trace->counts.cut_vectors += strace_contains(value, ", ...]");
+    } else if (iocb_field(iocb, "aio_nbytes", "nbytes", &value) &&
+               strace_unsigned(value, &number)) {
         op.length = number;
+    }
     if (iocb_field(iocb, "aio_data", "data", &value) && strace_unsigned(value, &number))
         key.sector = number;
     if (strace_field(iocb, "aio_rw_flags", &value) && strace_has_word(value, "RWF_NOWAIT"))
@@ -199,9 +201,11 @@ static int take_events(struct strace_trace *trace, struct strace_call *call)
         if (strace_number(value, &result))
             op.result = result;
         /* Of a long iovec strace shows the beginning. */
-        if (op.result > 0 && op.result != TRACE_UNKNOWN_I64 && (uint64_t)op.result > op.length &&
-            op.kind <= TRACE_WRITE)
+        if (op.result > 0 && op.result != TRACE_UNKNOWN_I64 &&
+            (uint64_t)op.result > op.length && op.kind <= TRACE_WRITE) {
             op.length = (uint64_t)op.result;
+            trace->counts.cut_vectors -= trace->counts.cut_vectors > 0;
+        }
         if (call->latency_ns != TRACE_UNKNOWN_U64) {
             end_ns = call->issue_ns + (int64_t)call->latency_ns;
             op.latency_ns = end_ns > op.issue_ns ? (uint64_t)(end_ns - op.issue_ns) : 0;

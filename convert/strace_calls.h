@@ -19,8 +19,9 @@ struct strace_counts {
     uint64_t uring;        /* io_uring requests, which a strace does not show */
     uint64_t uring_polled; /* io_uring_setup with SQPOLL */
     uint64_t mappings;
-    uint64_t cut_iocbs; /* io_submit entries hidden behind "..." */
-    uint64_t no_result; /* calls that never returned */
+    uint64_t cut_iocbs;   /* io_submit entries hidden behind "..." */
+    uint64_t cut_vectors; /* asynchronous iovecs that end in "...", no result says how long */
+    uint64_t no_result;   /* calls that never returned */
     uint64_t aio_unmatched;
 };
 

@@ -96,7 +96,9 @@ static const char *result_at(const char *close, const char *end)
 {
     const char *at = skip_blanks(close + 1, end);
 
-    if (at > close + 1 && at + 1 < end && *at == '=' && (at[1] == ' ' || at[1] == '\t'))
+    /* "( <unavailable>)= ?" of old straces has no blank there. */
+    if ((at > close + 1 || starts(at, end, "= ? ")) && at + 1 < end && *at == '=' &&
+        (at[1] == ' ' || at[1] == '\t'))
         return skip_blanks(at + 1, end);
     return NULL;
 }
@@ -452,11 +454,12 @@ static void parse_resumed(const char *at, const char *end, struct strace_line *l
         line->shape = STRACE_FOREIGN;
 }
 
+/* What is said between the calls: by strace, of -C and -k, and grep's line between parts. */
 static bool is_talk(const char *at, const char *end)
 {
-    return starts(at, end, "strace: ") || starts(at, end, "Process ") ||
-           starts(at, end, "[ Process PID=") || starts(at, end, "> ") ||
-           starts(at, end, "| ") || starts(at, end, "% time");
+    return (end - at == 2 && starts(at, end, "--")) || starts(at, end, "strace: ") ||
+           starts(at, end, "Process ") || starts(at, end, "[ Process PID=") ||
+           starts(at, end, "> ") || starts(at, end, "| ") || starts(at, end, "% time");
 }
 
 void strace_line_parse(const char *text, size_t length, struct strace_line *ret)

@@ -132,6 +132,26 @@ says '1 request that moves nothing' out
 equal "biosnoop" 'flush "sda" - 0 write "sda" 75966709760 143360' \
     "$(iotape-convert dump bio.tape | awk '!/^#/ { printf "%s%s %s %s %s", n++ ? " " : "", $2, $3, $4, $5 }')"
 
+# what iosnoop says when it is ended; event lines in the comments of a trace are no events
+cat >ios.txt <<'END'
+Tracing block I/O. Ctrl-C to end.
+COMM         PID    TYPE DEV      BLOCK        BYTES     LATms
+cp           8893   W    8,0      1000         4096      2.50
+^C
+Ending tracing...
+END
+runs 0 iotape-convert ios.txt -o ios.tape
+says '1 ops found' out
+says '2 line of the end of tracing' out
+cat >commented.txt <<'END'
+# tracer: nop
+#             dd-7     [000] ....  1.000000: block_rq_issue: 8,0 W 4096 () 8 + 8 [dd]
+              dd-7     [000] ....  2.000000: block_rq_issue: 8,0 W 4096 () 16 + 8 [dd]
+          <idle>-0     [000] ....  2.000100: block_rq_complete: 8,0 W () 16 + 8 [0]
+END
+runs 0 iotape-convert commented.txt -o commented.tape
+says '1 ops found' out
+
 # barriers of old kernels, and what else old blkparses print
 cat >old.txt <<'END'
   8,16   1        1     0.000007500 17689  Q  WBS 8540 + 8 [my prog x]

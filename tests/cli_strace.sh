@@ -273,6 +273,28 @@ says "^iotape: log:2:1: expected a line of strace" err
 [ ! -e t.tape ] || fail "an output was left"
 runs 0 iotape-convert log --from strace --skip-bad 1 -o t.tape
 
+# what stands between the calls: a process that went away, grep's line between its parts
+cat >log <<'END'
+7 openat(AT_FDCWD, "/a", O_RDWR) = 3
+7 ????( <unavailable>)= ? <unavailable>
+7 clone(child_stack=0, flags=CLONE_FILES) = 8
+)                                       = ? <unavailable>
+--
+8 pread64(3, "x", 10, 20) = 10
+7 write(3, ")= 1", 4) = 4
+END
+gives "a process that went away" 'read "/a" 20 10 10
+write "/a" 0 4 4'
+# an iovec that strace cut short is as long as the result says; with none, the report says that nothing tells
+cat >log <<'END'
+7 openat(AT_FDCWD, "/a", O_RDWR) = 3
+7 io_submit(0x7f00, 2, [{aio_data=0x1, aio_lio_opcode=IOCB_CMD_PWRITEV, aio_fildes=3, aio_buf=[{iov_base="\0"..., iov_len=512}, ...], aio_offset=8192}, {aio_data=0x2, aio_lio_opcode=IOCB_CMD_PREADV, aio_fildes=3, aio_buf=[{iov_base="\0"..., iov_len=512}, ...], aio_offset=0}]) = 2
+7 io_getevents(0x7f00, 1, 1, [{data=0x1, obj=0x7f, res=2048, res2=0}], NULL) = 1
+END
+gives "iovecs cut short" 'write "/a" 8192 2048 2048
+read "/a" 0 512 -'
+says '1 lengths of io_submit may be too small' report
+
 # the real thing, where it may trace: every form gives the same ops
 command -v strace >/dev/null || skip "no strace on this machine: the rest passed"
 cat >work.sh <<'END'
