@@ -218,7 +218,8 @@ static int record_read_replay(struct record *record, const struct trial_conf *co
         return record_fail(record, "its report could not be read: %s", error.text);
     metrics_read(report, record->value);
     restored = json_string_value(json_object_get(json_object_get(report, "restore"), "method"));
-    snprintf(record->restored, sizeof record->restored, "%s", restored ? restored : "");
+    if (restored && strcmp(restored, "nothing") != 0)
+        snprintf(record->restored, sizeof record->restored, "%s", restored);
     if (json_is_true(json_object_get(report, "engine_downgraded")) && !conf->allow_fallback)
         err = record_fail(record,
                           "the engine granted less than asked for (%s); "

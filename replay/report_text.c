@@ -136,7 +136,7 @@ static void head(FILE *out, const struct run_report *report, const struct conf *
         fprintf(out, "CLOCK      SIMULATED: these times are a model's, nothing was measured\n");
     if (report->end != RUN_CLEAN)
         fprintf(out, "PARTIAL    the run ended early: %s\n", run_end_words[report->end]);
-    if (report->restore.used) {
+    if (report->restore.used && report->restore.cloned + report->restore.copied != 0) {
         if (report->restore.files + report->restore.removed != 0)
             report_restored(report, out);
         fprintf(out, "kept       %llu more files, %s, in %s, before they were changed\n",

@@ -72,7 +72,7 @@ int restore_forget(struct restore *restore, struct diag *diag)
 const char *restore_method(const struct restore_report *report)
 {
     if (report->cloned == 0)
-        return report->copied == 0 ? "nothing to change" : "extents";
+        return report->copied == 0 ? "nothing" : "extents";
     return report->copied == 0 ? "reflink" : "reflink and extents";
 }
 

@@ -48,7 +48,7 @@ int restore_keep(struct restore *restore, const struct target_set *set,
 /* All is put back: deletes the folder. */
 int restore_forget(struct restore *restore, struct diag *diag);
 void restore_free(struct restore *restore); /* NULL is fine */
-/* "reflink", "extents", "reflink and extents", or "nothing to change". */
+/* "reflink", "extents", "reflink and extents"; "nothing" where the tape changes nothing. */
 const char *restore_method(const struct restore_report *report);
 
 #endif

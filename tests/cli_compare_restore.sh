@@ -75,3 +75,10 @@ as_before "by hand"
 runs 0 iotape compare t.tape --engine null,sync --root root --writes --restore keep --trials 2 --dir six
 [ ! -e keep ] || fail "keep is left"
 as_before "null first"
+
+# A tape that only reads leaves nothing to say.
+printf '0,read,/d/db,0,4096,4096,\n' >in.csv
+runs 0 iotape convert -q --from csv --columns time:us,op,path,offset,length,result,file2 in.csv -o reads.tape
+runs 0 iotape compare reads.tape --engine sync --root root --writes --trials 2 --dir seven
+grep -q 'put back' out && fail "nothing was changed, and something put back"
+as_before "reads"
