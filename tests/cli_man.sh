@@ -26,6 +26,12 @@ for program in capture convert replay compare; do
     runs 0 iotape "$program" --help
     runs 0 iotape help "$program"
 done
+# The wrapper of the sources finds what make built.
+mkdir -p tree/build
+cp "$IOTAPE_SRC/iotape" tree/
+ln -s "$IOTAPE_BUILD"/iotape-* tree/build/
+runs 0 tree/iotape version
+runs 0 tree/iotape replay --help
 runs 2 iotape
 runs 2 iotape nonsense
 says "'nonsense' is not a command" err
