@@ -94,11 +94,11 @@ static int image_insert(struct images *images, const struct image *image)
 static int load_image(struct images *images, json_int_t number, json_t *line)
 {
     const char *was, *path;
-    json_int_t bytes, mode;
+    json_int_t bytes, mode, inode;
     struct image image = {0};
 
-    if (json_unpack(line, "{s:s, s:s, s:I, s:I}", "path", &path, "was", &was, "bytes", &bytes,
-                    "mode", &mode) != 0 ||
+    if (json_unpack(line, "{s:s, s:s, s:I, s:I, s:I}", "path", &path, "was", &was, "bytes",
+                    &bytes, "mode", &mode, "inode", &inode) != 0 ||
         number != images->count || path[0] != '/' || beneath_relative(path) == NULL ||
         bytes < 0 || images_find(images, path) != TRACE_NONE_U32)
         return -EBADMSG;
@@ -109,6 +109,7 @@ static int load_image(struct images *images, json_int_t number, json_t *line)
     image.path = (char *)path;
     image.mode = (uint32_t)mode & 07777;
     image.bytes = (uint64_t)bytes;
+    image.inode = (uint64_t)inode;
     return image_insert(images, &image);
 }
 
@@ -247,9 +248,10 @@ int images_add(struct images *images, const struct image *image, uint32_t *ret_n
     if (err < 0)
         return diag_errno(diag, err, "%s", images->folder);
     err = pend_line(images,
-                    json_pack("{s:I, s:s, s:s, s:I, s:I}", "n", (json_int_t)number, "path",
+                    json_pack("{s:I, s:s, s:s, s:I, s:I, s:I}", "n", (json_int_t)number, "path",
                               image->path, "was", was_words[image->was], "bytes",
-                              (json_int_t)image->bytes, "mode", (json_int_t)image->mode),
+                              (json_int_t)image->bytes, "mode", (json_int_t)image->mode,
+                              "inode", (json_int_t)image->inode),
                     diag);
     *ret_number = number;
     return err;

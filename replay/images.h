@@ -31,6 +31,7 @@ struct image {
     int was;        /* enum image_was */
     uint32_t mode;  /* permission bits */
     uint64_t bytes; /* a file's length */
+    uint64_t inode; /* a file's: of which parts are kept must be the same one */
     bool cloned;    /* file N is a reflink of all of it; else the sets say what is kept */
     bool whole;     /* all of it is kept */
 };

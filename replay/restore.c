@@ -256,6 +256,10 @@ static int put_file(const struct restore *restore, uint32_t number, struct writt
         return fd;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         err = diag_set(diag, -EINVAL, "%s was a file and is something else now", image->path);
+    else if (!image->whole && st.st_ino != image->inode)
+        err = diag_set(diag, -ESTALE,
+                       "%s is another file now, and %s holds only what the tape writes to it",
+                       image->path, restore->images->folder);
     else if (image->cloned)
         err = put_clone(restore, number, fd, report, diag);
     else

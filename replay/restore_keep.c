@@ -277,6 +277,7 @@ static int image_new(const struct keep *keep, const char *path, int fd, uint32_t
     if (S_ISREG(st.st_mode)) {
         image.was = IMAGE_FILE;
         image.bytes = (uint64_t)st.st_size;
+        image.inode = st.st_ino;
     } else if (S_ISBLK(st.st_mode) && ioctl(fd, BLKGETSIZE64, &image.bytes) != 0) {
         return diag_errno(keep->diag, -errno, "%s: size", path);
     }

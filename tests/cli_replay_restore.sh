@@ -120,6 +120,19 @@ wait $tool 2>/dev/null
 runs 0 iotape replay t2.tape --root plain --writes --restore plain/keep --restore-only
 as_before plain killed
 
+# A file of which parts are kept is gone, or another one stands in its place: said, and left as it is.
+runs 0 iotape replay t2.tape --root plain --writes --restore plain/keep --restore-by extents
+mv plain/d/db aside
+runs 1 iotape replay t2.tape --root plain --writes --restore plain/keep --restore-only
+says 'd/db is gone, and .* holds only what the tape writes' err
+head -c 3000 /dev/zero >plain/d/db
+runs 1 iotape replay t2.tape --root plain --writes --restore plain/keep --restore-only
+says 'd/db is another file now' err
+equal "left alone" 3000 "$(wc -c <plain/d/db)"
+mv aside plain/d/db
+runs 0 iotape replay t2.tape --root plain --writes --restore plain/keep --restore-only
+as_before plain "moved and moved back"
+
 # What cannot be meant, and what is in the way.
 runs 2 iotape replay t.tape --root plain --restore plain/keep
 says 'goes with --writes' err

@@ -138,7 +138,7 @@ static size_t get_file(const char *path, char *bytes, size_t most)
 static size_t build(char *bytes, size_t most, size_t *ret_first)
 {
     const struct image file = {.path = (char *)"/a/file", .was = IMAGE_FILE, .mode = 0640,
-                               .bytes = 200000};
+                               .bytes = 200000, .inode = 77};
     const struct image nothing = {.path = (char *)"/a/nothing", .was = IMAGE_ABSENT};
     const struct image late = {.path = (char *)"/a/late", .was = IMAGE_FILE, .bytes = 5};
     struct images *images;
@@ -173,6 +173,7 @@ static void check(const struct images *images, uint32_t count)
     assert_int_equal(images->items[0].was, IMAGE_FILE);
     assert_int_equal(images->items[0].mode, 0640);
     assert_int_equal(images->items[0].bytes, 200000);
+    assert_int_equal(images->items[0].inode, 77);
     assert_int_equal(images->items[0].whole, count == 2);
     assert_true(chunks_have(images->data, 0, KiB64));
     assert_false(chunks_have(images->data, 0, 2 * KiB64));
@@ -237,11 +238,11 @@ static void test_damaged(void **state)
 static void test_hostile(void **state)
 {
     static const char *const lines[] = {
-        "{\"n\":0,\"path\":\"relative\",\"was\":\"file\",\"bytes\":1,\"mode\":0}",
-        "{\"n\":0,\"path\":\"/a/../../etc/x\",\"was\":\"file\",\"bytes\":1,\"mode\":0}",
-        "{\"n\":0,\"path\":\"/a\",\"was\":\"socket\",\"bytes\":1,\"mode\":0}",
-        "{\"n\":0,\"path\":\"/a\",\"was\":\"file\",\"bytes\":-1,\"mode\":0}",
-        "{\"n\":1,\"path\":\"/a\",\"was\":\"file\",\"bytes\":1,\"mode\":0}",
+        "{\"n\":0,\"path\":\"relative\",\"was\":\"file\",\"bytes\":1,\"mode\":0,\"inode\":1}",
+        "{\"n\":0,\"path\":\"/a/../../etc/x\",\"was\":\"file\",\"bytes\":1,\"mode\":0,\"inode\":1}",
+        "{\"n\":0,\"path\":\"/a\",\"was\":\"socket\",\"bytes\":1,\"mode\":0,\"inode\":1}",
+        "{\"n\":0,\"path\":\"/a\",\"was\":\"file\",\"bytes\":-1,\"mode\":0,\"inode\":1}",
+        "{\"n\":1,\"path\":\"/a\",\"was\":\"file\",\"bytes\":1,\"mode\":0,\"inode\":1}",
         "{\"n\":0,\"from\":0,\"to\":65536}",
         "{\"n\":0,\"whole\":\"clone\"}",
         "[]",
