@@ -173,6 +173,7 @@ static const char *const no_effect[] = {
     "allow_file_create",
     "allow_mounted_write",
     "overwrite",
+    "unique_filename",
     "unlink",
     "unlink_each_loop",
     "random_generator",

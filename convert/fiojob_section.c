@@ -117,6 +117,8 @@ static int set_block(struct fiojob *job, unsigned int way, const char **ret_bs)
         length = 2;
     }
     dash = memchr(text, '-', length);
+    if (dash == NULL && conf->bsrange)
+        dash = memchr(text, ':', length);
     first = dash ? (size_t)(dash - text) : length;
     if (fiojob_size(&job->section, text, first, &least) < 0 || least == 0)
         return refuse(job, "block size", whole);
@@ -211,6 +213,18 @@ static int set_follow(struct fiojob *job, struct synth_spec *spec)
     return 0;
 }
 
+/* The one size that all ops have; 0 where they differ. */
+static uint64_t fixed_bytes(struct fiojob *job, const struct synth_spec *spec)
+{
+    uint64_t bytes = 0;
+
+    if (spec->bssplit || strchr(spec->bs, '-') ||
+        (spec->bs_write && strcmp(spec->bs, spec->bs_write) != 0) ||
+        fiojob_size(&job->section, spec->bs, strlen(spec->bs), &bytes) < 0)
+        return 0;
+    return bytes;
+}
+
 static int set_random(struct fiojob *job, struct synth_spec *spec)
 {
     const char *text = job->section.random;
@@ -219,8 +233,7 @@ static int set_random(struct fiojob *job, struct synth_spec *spec)
         spec->random = text;
     } else if (strcmp(text, "random") == 0) {
         /* fio's random map visits each block once, where the blocks are of one size. */
-        bool fixed = !spec->bssplit && strchr(spec->bs, '-') == NULL &&
-                     (!spec->bs_write || strcmp(spec->bs, spec->bs_write) == 0);
+        bool fixed = fixed_bytes(job, spec) > 0;
         bool mapped = !job->section.no_random_map && fixed && !spec->align_bytes;
 
         spec->random =
@@ -402,8 +415,7 @@ static uint64_t listed_count(const char *list)
 static int set_names(struct fiojob *job, struct synth_spec *spec, char ***ret_names)
 {
     const struct fiojob_conf *conf = &job->section;
-    const char *dir = conf->directory ? conf->directory : "";
-    uint64_t total;
+    uint64_t dirs = conf->directory ? listed_count(conf->directory) : 0, total;
     char **names;
 
     *ret_names = NULL;
@@ -411,7 +423,8 @@ static int set_names(struct fiojob *job, struct synth_spec *spec, char ***ret_na
         spec->files = listed_count(conf->filename);
     /* A format without the job's number or name is one set of files for all clones. */
     spec->private_files =
-        conf->filename == NULL && (!conf->name_format || strstr(conf->name_format, "$jobnum"));
+        dirs > 1 || (conf->filename == NULL &&
+                     (!conf->name_format || strstr(conf->name_format, "$jobnum")));
     total = spec->private_files ? spec->files * spec->streams : spec->files;
     if (spec->files > NAMES_MAX || total > NAMES_MAX)
         return refuse(job, "a number of files above a million", conf->name);
@@ -421,13 +434,16 @@ static int set_names(struct fiojob *job, struct synth_spec *spec, char ***ret_na
     *ret_names = names;
     for (uint64_t i = 0; i < total; i++) {
         char made[4352];
-        size_t at = (size_t)snprintf(made, sizeof(made), "%s%s", dir, dir[0] ? "/" : "");
+        uint64_t clone = i / spec->files, file = i % spec->files;
+        size_t at = 0;
 
-        if (at >= sizeof(made))
-            return refuse(job, "directory", dir);
-        at = conf->filename ? listed_name(conf->filename, i, made, at, sizeof(made))
-                            : formatted_name(conf, i / spec->files, i % spec->files, made, at,
-                                             sizeof(made));
+        /* Of several folders each clone has one. */
+        if (dirs > 0)
+            at = listed_name(conf->directory, clone % dirs, made, 0, sizeof(made) - 1);
+        if (dirs > 0 && at > 0)
+            made[at++] = '/';
+        at = conf->filename ? listed_name(conf->filename, file, made, at, sizeof(made))
+                            : formatted_name(conf, clone, file, made, at, sizeof(made));
         names[i] = fiojob_keep(job, made, at);
         if (names[i] == NULL)
             return -ENOMEM;
@@ -461,10 +477,26 @@ static int part_bytes(struct fiojob *job, const char *key, const char *text,
     return 0;
 }
 
+/* How many ops end the job; 0: those that go once through bytes of each file. The op that
+ * reaches io_bytes is done whole. */
+static void set_ops(struct fiojob *job, struct synth_spec *spec, uint64_t io_bytes,
+                    uint64_t bytes, double mean)
+{
+    const struct fiojob_conf *conf = &job->section;
+
+    spec->ops = conf->ops * spec->streams;
+    if (conf->ops == 0 && io_bytes > 0)
+        spec->ops = (uint64_t)ceil((double)io_bytes / mean) * spec->streams;
+    else if (conf->ops == 0 && spec->runtime_ns && !conf->time_based)
+        /* the size or the time, what ends first */
+        spec->ops = (uint64_t)((double)bytes / mean) * spec->files * spec->streams;
+}
+
 static int set_size(struct fiojob *job, struct synth_spec *spec, uint64_t *ret_increment)
 {
     const struct fiojob_conf *conf = &job->section;
     uint64_t file_bytes = 0, size_bytes = 0, offset_bytes = 0, io_bytes = 0, bytes;
+    uint64_t fixed = fixed_bytes(job, spec);
     double mean = synth_mean_bytes(spec, job->import);
     bool part;
     int err;
@@ -502,15 +534,13 @@ static int set_size(struct fiojob *job, struct synth_spec *spec, uint64_t *ret_i
             io_bytes = size_bytes;
         bytes = file_bytes - offset_bytes;
     }
+    /* fio does no op that is cut short by the end, where all are of one size. */
+    if (fixed > 0 && bytes > fixed && spec->hole_bytes == 0)
+        bytes -= bytes % fixed;
     if (__builtin_add_overflow(bytes, offset_bytes, &spec->size_bytes))
         return refuse(job, "offset", conf->offset);
     spec->offset_bytes = offset_bytes;
-    spec->ops = conf->ops * spec->streams;
-    if (conf->ops == 0 && io_bytes > 0)
-        spec->ops = (uint64_t)((double)io_bytes / mean) * spec->streams;
-    else if (conf->ops == 0 && spec->runtime_ns &&
-             !conf->time_based) /* the size or the time, what ends first */
-        spec->ops = (uint64_t)((double)bytes / mean) * spec->files * spec->streams;
+    set_ops(job, spec, io_bytes, bytes, mean);
     return 0;
 }
 
@@ -645,6 +675,8 @@ int fiojob_generate(struct fiojob *job)
     if (conf->think_ns && (conf->rate_iops || conf->rate))
         return refuse(job, "thinktime beside rate or rate_iops",
                       conf->rate ? conf->rate : conf->rate_iops);
+    if (conf->fsync && conf->fdatasync)
+        return refuse(job, "fdatasync beside fsync in", conf->rw);
     if (conf->fill_device)
         return refuse(job, "fill_device", "1: until a device of unknown size is full");
     err = opts_defaults(synth_opts, &spec, import_diag(job->import));

@@ -102,6 +102,17 @@ equal "and no further" 61440 "$(shape | sort -k3n | awk 'END {print $3}')"
 like_fio 'rw=write\nbs=4KiB\nsize=32kib\n'
 like_fio 'kb_base=1000\nrw=write\nbs=4k\nsize=32KiB\n'
 like_fio 'rw=write\nbs=4Ki\nsize=32KB\n'
+# no op is cut short where all are of one size; a range with a colon; a folder for each clone
+like_fio 'rw=write\nbs=8k\nsize=20k\nnrfiles=2\n'
+like_fio 'rw=trimwrite\nbs=8k\nsize=20k\n'
+like_fio 'rw=read\nbs=8k\nsize=30%\nfilesize=100k\n'
+like_fio 'rw=write\nbs=8k\nsize=20k\nio_size=44k\n'
+like_fio 'rw=write\nbsrange=8k:8k\nsize=32k\n'
+mkdir -p one two
+like_fio 'rw=write\nsize=8k\ndirectory=one:two\nnrfiles=2\n'
+printf '[f]\nrw=write\nsize=4k\ndirectory=one:two\nnumjobs=3\n' >folders.fio
+made folders.fio
+equal "folders in turn" "one/f.0.0 one/f.2.0 two/f.1.0" "$(iotape-convert made.tape --to fioiolog -o - -q | awk '$3 == "write" {print $2}' | sed 's|^/*||' | sort | xargs)"
 # what the machine knows
 printf '[all]\nrw=write\nbs=16k\nfilename=/dev/none\n[half]\nrw=read\nsize=50%%\nbs=16k\n[own]\nrw=randread\nsize=32k\nbs=16k\n' >unsaid.fio
 rm -f made.tape
@@ -168,6 +179,7 @@ bad '[a]\nrw=read\nsize=ten\n' 'bad.fio:3:6: .*ten'
 bad '[a]\nrw=sideways\nsize=1m\n' "rw 'sideways'"
 bad '[a]\nrw=read\nsize=50%%\n' 'add filesize='
 bad '[a]\nrw=randrw\npercentage_random=50,20\nsize=1m\n' 'differs by direction'
+bad '[a]\nrw=write\nsize=1m\nfsync=3\nfdatasync=2\n' 'fdatasync beside fsync'
 bad '[a]\nrw=write\nfill_device=1\nsize=1m\n' 'fill_device'
 bad '[a]\nrw=read\nsize=4k\nstartdelay=100000d\n' 'more than 73 years'
 bad 'include other.fio\n[a]\nrw=read\n' 'expected \[global\]'
