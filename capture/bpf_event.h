@@ -253,7 +253,7 @@ struct bpf_thread {
     __u32 alone;     /* the submission call has one op */
     __u32 nr;        /* ops handed over by this call */
     __u32 announced;
-    __u32 unused;
+    __u32 passing; /* the call under way is not in the sample */
 };
 
 #endif

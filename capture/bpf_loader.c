@@ -509,6 +509,22 @@ static void tell_losses(struct bpf_loader *self, struct session *session)
     free(values);
 }
 
+/* Of programs that sample: what they passed over. */
+static void tell_passed(struct bpf_loader *self, struct session *session)
+{
+    int fd = bpf_loader_map_fd(self, "passed");
+    uint64_t *values = fd >= 0 ? calloc((size_t)self->cpus, sizeof(*values)) : NULL, sum = 0;
+    __u32 zero = 0;
+
+    if (values && bpf_map_lookup_elem(fd, &zero, values) == 0) {
+        for (int cpu = 0; cpu < self->cpus; cpu++)
+            sum += values[cpu];
+        session_passed(session, sum - self->passed_told);
+        self->passed_told = sum;
+    }
+    free(values);
+}
+
 static uint64_t now_ms(void)
 {
     struct timespec now;
@@ -524,6 +540,7 @@ void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session, bo
     self->losses_ms = now_ms();
     tell_losses(self, session);
     tell_misses(self, session);
+    tell_passed(self, session);
 }
 
 void bpf_loader_release(struct bpf_loader *self)

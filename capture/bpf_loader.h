@@ -26,7 +26,7 @@ struct bpf_loader {
     size_t link_count;
     struct diag *diag;
     uint64_t *lost_told; /* [kind * cpus + cpu], what has been told already */
-    uint64_t misses_told, losses_ms;
+    uint64_t misses_told, losses_ms, passed_told;
     int last_records;
     int stats_fd; /* while open the kernel counts what BPF programs take; 0: not asked yet */
     int cpus;
@@ -62,7 +62,7 @@ int bpf_loader_map_fd(struct bpf_loader *self, const char *name); /* or -ENOENT 
 /* Records handled (> 0), 0 when none came within timeout_ms, or -errno. */
 int bpf_loader_poll(struct bpf_loader *self, int timeout_ms);
 /* Tells the session what was lost since the last time: the map `lost`, by kind and CPU, and
- * runs the kernel skipped. Not now: only when a while has passed, so it may be called often. */
+ * runs the kernel skipped; and what was passed over: the map `passed`, where there is one. Not now: only when a while has passed, so it may be called often. */
 void bpf_loader_tell_losses(struct bpf_loader *self, struct session *session, bool now);
 /* CPU time, ns, that the programs have taken from those they ran in, the way to them included.
  * The kernel counts it from the first call on. -EOPNOTSUPP: it does not (CAP_SYS_ADMIN). */

@@ -7,7 +7,7 @@
 #ifndef CAPTURE_BPF_PROG_PAGES_H
 #define CAPTURE_BPF_PROG_PAGES_H
 
-#include "capture/bpf_prog_file.h"
+#include "capture/bpf_prog_sample.h"
 #include "traces/trace.h"
 
 enum {
@@ -93,7 +93,7 @@ static __always_inline int page_tell(struct folio *folio, __u8 kind)
     if (task_flags & (TASK_KERNEL_THREAD | TASK_IO_WORKER))
         return 0;
     thread = thread_get();
-    if (!thread)
+    if (!thread || sample_passes())
         return 0;
     inode = BPF_CORE_READ(folio, mapping, host);
     mode = BPF_CORE_READ(inode, i_mode) & KERNEL_MODE_TYPE;

@@ -8,6 +8,7 @@
 #define CAPTURE_BPF_PROG_URING_H
 
 #include "capture/bpf_prog_aio.h"
+#include "capture/bpf_prog_sample.h"
 
 enum {
     URING_FIXED_FILE = 1u << 0, /* request flags: the same bits as IOSQE_ */
@@ -196,6 +197,7 @@ static __always_inline int uring_submit(struct io_kiocb *request)
     __u32 flags, setup, length_flags = 0, one = 1;
     __u64 now, vector_bytes = 0, ring_key, index;
     __u8 opcode;
+    bool passing;
 
     GET(opcode, struct io_kiocb, request, opcode);
     if (opcode >= BPF_URING_MAX)
@@ -208,19 +210,23 @@ static __always_inline int uring_submit(struct io_kiocb *request)
     thread = thread_get();
     if (!thread)
         return 0;
+    passing = sample_passes();
     now = bpf_ktime_get_ns();
     GET(ring, struct io_kiocb, request, ctx);
     GET(setup, struct io_ring_ctx, ring, flags);
     GET(flags, struct io_kiocb, request, flags);
-    if (class_has_paths(call->class)) {
-        thread_announce(thread);
-        uring_paths((__u64)request, call->kind);
-    } else {
+    if (!class_has_paths(call->class)) {
         file = uring_file(thread, request, &key, call->class);
         if (!file)
             return 0;
-        thread_announce(thread);
     }
+    if (passing) {
+        passed_add(1);
+        return 0;
+    }
+    thread_announce(thread);
+    if (!file)
+        uring_paths((__u64)request, call->kind);
     if (call->class == BPF_CLASS_VECTOR)
         vector_bytes = iov_length(BPF_CORE_READ((struct io_rw *)request, addr),
                                   BPF_CORE_READ((struct io_rw *)request, len), &length_flags);

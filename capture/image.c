@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "capture/program.h"
+#include "capture/sample.h"
 #include "capture/session.h"
 
 #define STUCK_NS    UINT64_C(1000000000)
 #define FILES_AHEAD 65536u /* numbers are given out densely */
 #define FILES_MAX   (1u << 26)
+#define STREAM_PASSED TRACE_NONE_U32 /* of an op that is not in the sample */
 
 /* The memfd must have its size, and keep it: reading past its end would kill us. */
 static int map_area(const struct ring_hello *hello, int memfd, struct ring_header **ret_header)
@@ -84,8 +86,23 @@ void image_free(struct image *image)
     free(image);
 }
 
+static bool ring_sample(struct image_ring *ring, unsigned int one_in)
+{
+    bool keeps = sample_keeps(ring->tid, one_in);
+
+    if (!keeps)
+        __atomic_store_n(&ring->header->passing, 1, __ATOMIC_RELAXED);
+    return keeps;
+}
+
+void image_sample(struct image *image, unsigned int one_in)
+{
+    for (struct image_ring *ring = image->rings; ring; ring = ring->next)
+        ring_sample(ring, one_in);
+}
+
 int image_add_ring(struct image *image, struct session *session, const struct ring_hello *hello,
-                   int memfd)
+                   int memfd, unsigned int one_in)
 {
     struct image_ring *ring = calloc(1, sizeof(*ring));
     uint64_t slots = (hello->bytes - RING_HEADER_BYTES) / sizeof(struct ring_record);
@@ -104,6 +121,7 @@ int image_add_ring(struct image *image, struct session *session, const struct ri
         return err;
     }
     ring->bytes = hello->bytes;
+    ring->tid = hello->tid;
     ring->slots = (uint32_t)slots;
     ring->records =
         (const struct ring_record *)((const char *)ring->header + RING_HEADER_BYTES);
@@ -112,6 +130,7 @@ int image_add_ring(struct image *image, struct session *session, const struct ri
         ring_free(ring);
         return err;
     }
+    ring->passing = !ring_sample(ring, one_in);
     ring->next = image->rings;
     image->rings = ring;
     return 0;
@@ -263,7 +282,7 @@ static int record_op(const struct image *image, const struct image_ring *ring,
     op.arg = record->arg;
     op.kind = record->kind;
     op.api = record->api;
-    op.stream = ring->stream;
+    op.stream = ring->passing ? STREAM_PASSED : ring->stream;
     *ret_op = op;
     return 1;
 }
@@ -277,6 +296,10 @@ static bool op_is_wanted(const struct trace_op *op)
 
 static int deliver(struct session *session, const struct trace_op *op)
 {
+    if (op->stream == STREAM_PASSED) {
+        session_passed(session, op_is_wanted(op));
+        return 0;
+    }
     if (!op_is_wanted(op)) {
         if (!kind_has_name(op->kind))
             session_lost(session, "file-unknown", -1, 1);
@@ -323,6 +346,7 @@ static void count_drops(struct image_ring *ring, struct session *session)
     uint64_t dropped = __atomic_load_n(&ring->header->dropped, __ATOMIC_RELAXED);
     uint64_t files = __atomic_load_n(&ring->header->dropped_files, __ATOMIC_RELAXED);
     uint64_t done = __atomic_load_n(&ring->header->dropped_done, __ATOMIC_RELAXED);
+    uint64_t passed = __atomic_load_n(&ring->header->passed, __ATOMIC_RELAXED);
 
     if (dropped > ring->dropped)
         session_lost(session, "ring-full", -1, dropped - ring->dropped);
@@ -330,6 +354,9 @@ static void count_drops(struct image_ring *ring, struct session *session)
         session_lost(session, "file-table-full", -1, files - ring->dropped_files);
     if (done > ring->dropped_done)
         session_unseen(session, "completion, ring-full", done - ring->dropped_done);
+    if (passed > ring->passed)
+        session_passed(session, passed - ring->passed);
+    ring->passed = passed;
     ring->dropped = dropped;
     ring->dropped_done = done;
     ring->dropped_files = files;

@@ -19,7 +19,9 @@ struct image_ring {
     size_t bytes;
     uint32_t slots, stream;
     uint64_t head;                   /* next to be taken */
-    uint64_t dropped, dropped_files, dropped_done; /* as counted so far */
+    uint64_t dropped, dropped_files, dropped_done, passed; /* as counted so far */
+    uint32_t tid;                                          /* as the process sees it */
+    bool passing; /* from its first op on: what came before the shim knew is passed over here */
     bool early_counted;
     uint64_t stuck_head, stuck_since_ns; /* an op that has not ended while later ones have */
 };
@@ -42,12 +44,14 @@ struct image {
     bool distrusted;     /* it wrote nonsense: no longer read */
 };
 
+/* Its threads that a sample of one stream in so many does not keep stop recording. */
+void image_sample(struct image *image, unsigned int one_in);
 /* Maps the process area in memfd (which stays the caller's). -EBADMSG for a hello that cannot
  * be right. */
 int image_new(struct image **ret_image, const struct ring_hello *hello, pid_t pid,
               int memfd) TRACE_MUST_CHECK;
 int image_add_ring(struct image *image, struct session *session, const struct ring_hello *hello,
-                   int memfd) TRACE_MUST_CHECK;
+                   int memfd, unsigned int one_in) TRACE_MUST_CHECK;
 /* Delivers what there is; a count of ops, or -errno of the session. */
 int image_drain(struct image *image, struct session *session, uint64_t now_ns) TRACE_MUST_CHECK;
 /* After the last drain of an ended image: what is in flight, as such. */

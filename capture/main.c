@@ -14,6 +14,7 @@
 #include "capture/options.h"
 #include "capture/overhead.h"
 #include "capture/recorder.h"
+#include "capture/sample.h"
 #include "capture/session.h"
 #include "capture/target.h"
 #include "capture/trigger.h"
@@ -40,6 +41,7 @@ struct capture {
     uint64_t start_ns, progress_ns;
     uint64_t progress_ops; /* at the last progress line */
     struct overhead overhead;
+    unsigned int sample; /* one stream in so many is recorded; 0 or 1: all */
     bool progress_shown;
     bool lingering_said;
     const char *end; /* why it ended: TRACE_META_END */
@@ -142,6 +144,10 @@ static void print_summary(struct capture *capture, uint64_t ended_ns)
     if (capture->overhead.most_pct > 0)
         fprintf(stderr, "recording took at most %.1f%% of a CPU for a second; ",
                 capture->overhead.most_pct);
+    if (capture->sample > 1)
+        fprintf(stderr, "a sample of one thread in %u%s, %llu passed over; ", capture->sample,
+                capture->options.sample > 1 ? "" : " since it cost too much",
+                (unsigned long long)totals.passed);
     if (totals.filtered)
         fprintf(stderr, "%llu filtered out; ", (unsigned long long)totals.filtered);
     if (totals.tapes == 0)
@@ -189,10 +195,41 @@ static void overhead_start(struct capture *capture, uint64_t now)
                   limit_pct > 0 ? added_cpu_ns(capture) : 0);
 }
 
+/* The recorder samples one stream in so many from here on: the tape says so. */
+static int sample_from(struct capture *capture, unsigned int one_in, uint64_t now)
+{
+    int err = session_sampled(capture->session, one_in, now);
+
+    capture->sample = one_in;
+    return err;
+}
+
+/* Fewer streams instead of an end; false when that is not wanted or no fewer are left. */
+static bool sample_more(struct capture *capture, uint64_t now)
+{
+    const struct overhead *overhead = &capture->overhead;
+    unsigned int one_in;
+
+    if (capture->options.overhead_action != OVERHEAD_SAMPLE)
+        return false;
+    one_in = overhead_sample(overhead, capture->sample, SAMPLE_MOST);
+    if (!one_in || capture->recorder->sample(capture->state, one_in) < 0 ||
+        sample_from(capture, one_in, now) < 0)
+        return false;
+    session_note(capture->session,
+                 "recording took %.1f%% of a CPU, more than --max-overhead %g: from %.1f s on one "
+                 "thread in %u is recorded",
+                 overhead->last_pct, overhead->limit_pct,
+                 (double)(now - capture->start_ns) / 1e9, one_in);
+    return true;
+}
+
 static bool costs_too_much(struct capture *capture, uint64_t now)
 {
     if (!overhead_due(&capture->overhead, now) ||
         !overhead_exceeded(&capture->overhead, now, own_cpu_ns(), added_cpu_ns(capture)))
+        return false;
+    if (sample_more(capture, now))
         return false;
     session_note(capture->session,
                  "recording has stopped: it took %.1f%% of a CPU, more than --max-overhead %g",
@@ -373,6 +410,8 @@ static int capture_run(struct capture *capture)
     if (err)
         return err;
     err = capture->recorder->open(capture->session, &capture->state);
+    if (!err && options->sample > 1)
+        err = sample_from(capture, (unsigned int)options->sample, 0);
     if (!err) {
         capture->start_ns = capture->progress_ns = now_ns();
         overhead_start(capture, capture->start_ns);

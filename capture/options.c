@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture/filter.h"
+#include "capture/sample.h"
 #include "traces/units.h"
 
 #define DEFAULT_TAPE "iotape.tape"
@@ -25,6 +26,9 @@ static int parse_rotate(const struct opt *opt, void *conf, const char *text, str
                     "such as 10min",
                     opt->name, text);
 }
+
+static const char *const overhead_actions[] = {
+    [OVERHEAD_STOP] = "stop", [OVERHEAD_SAMPLE] = "sample", NULL};
 
 #define AT(field) offsetof(struct options, field)
 
@@ -57,8 +61,13 @@ static const struct opt table[] = {
     {"content", 0, OPT_FLAG, AT(content),
      .help = "sample how far written data compresses, so that replay can fill alike (preload)"},
     {"max-overhead", 0, OPT_DOUBLE, AT(max_overhead_pct), .arg = "PCT",
-     .help = "stop recording when it takes more than PCT percent of one CPU for a second: the "
-             "recorder's own time and what it takes from the programs"},
+     .help = "stop recording (or sample) when it takes more than PCT percent of one CPU for a "
+             "second: the recorder's own time and what it takes from the programs"},
+    {"overhead-action", 0, OPT_ENUM, AT(overhead_action), .arg = "ACTION", .def = "stop",
+     .values = overhead_actions,
+     .help = "at --max-overhead: stop, or sample: go on with fewer threads, as --sample"},
+    {"sample", 0, OPT_COUNT, AT(sample), .arg = "N", .def = "1", .min = 1, .max = SAMPLE_MOST,
+     .help = "record one thread in N, whole, and count what the others do (bpf, preload)"},
     {"anonymise", 0, OPT_FLAG, AT(anonymise),
      .help = "replace the names in paths by keyed hashes while recording"},
     {.type = OPT_HEADING, .help = "How long"},
@@ -114,6 +123,8 @@ static int check_scope(const struct options *options, char **command, struct dia
                         "--device");
     if (options->comm && !options->system)
         return diag_set(diag, -EINVAL, "--comm goes with --system");
+    if (options->overhead_action == OVERHEAD_SAMPLE && options->max_overhead_pct <= 0)
+        return diag_set(diag, -EINVAL, "--overhead-action sample goes with --max-overhead");
     if (options->trigger && !options->keep_ns)
         return diag_set(diag, -EINVAL, "--trigger goes with --ring");
     if (options->keep_ns && (options->rotate_ns || options->rotate_bytes || options->max_bytes))
@@ -194,7 +205,9 @@ int options_parse(struct options *options, int argc, char **argv, struct diag *d
                   .comm = options->comm,
                   .all_fds = options->all_fds,
                   .ring_bytes = options->ring_bytes,
-                  .content = options->content},
+                  .content = options->content,
+                  .sample = (unsigned int)options->sample,
+                  .may_sample = options->overhead_action == OVERHEAD_SAMPLE},
     };
     return 0;
 }

@@ -6,6 +6,11 @@
 #include "capture/session.h"
 #include "traces/opts.h"
 
+enum overhead_action {
+    OVERHEAD_STOP = 0,
+    OVERHEAD_SAMPLE = 1
+};
+
 struct options {
     const char *tape;
     const char *recorder; /* NULL: the first that can */
@@ -16,6 +21,8 @@ struct options {
     uint64_t ring_bytes, max_bytes, duration_ns, keep_ns, keep_bytes;
     uint64_t rotate_bytes, rotate_ns;
     double max_overhead_pct; /* 0 = no limit */
+    int overhead_action;     /* enum overhead_action */
+    uint64_t sample;         /* one stream in so many; 1 = all */
     const char *trigger;
     /* Made from the above by options_parse: */
     struct session_conf session;

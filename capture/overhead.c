@@ -33,3 +33,16 @@ bool overhead_exceeded(struct overhead *overhead, uint64_t now_ns, uint64_t own_
     overhead->added_ns = added_ns;
     return overhead->last_pct > overhead->limit_pct;
 }
+
+unsigned int overhead_sample(const struct overhead *overhead, unsigned int one_in,
+                             unsigned int most)
+{
+    double times = overhead->last_pct / overhead->limit_pct, next;
+
+    if (one_in < 1)
+        one_in = 1;
+    if (one_in >= most)
+        return 0;
+    next = one_in * (times > 2 ? times : 2);
+    return next >= most ? most : (unsigned int)next + (next > (unsigned int)next);
+}

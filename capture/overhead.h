@@ -24,5 +24,9 @@ bool overhead_due(const struct overhead *overhead, uint64_t now_ns);
 /* Takes the figures of now, and says whether that second was above the limit. */
 bool overhead_exceeded(struct overhead *overhead, uint64_t now_ns, uint64_t own_ns,
                        uint64_t added_ns);
+/* Above the limit with one stream in one_in recorded: in how many it should be one, by how far
+ * above it was and at least twice as many. 0: more than most will be needed. */
+unsigned int overhead_sample(const struct overhead *overhead, unsigned int one_in,
+                             unsigned int most);
 
 #endif

@@ -27,6 +27,12 @@ static inline struct ring_record *reserve(unsigned int kind, unsigned int api,
     struct ring_record *record;
     uint64_t position;
 
+    /* Beside head, which is read next. A completion (of no api) is of an op that was recorded,
+     * perhaps by another thread. */
+    if (UNLIKELY(__atomic_load_n(&ring->passing, __ATOMIC_RELAXED)) && api != TRACE_API_UNKNOWN) {
+        __atomic_store_n(&ring->passed, ring->passed + 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
     if (UNLIKELY(ring->tail - __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) >
                  thread->mask - RING_SLACK)) {
         __atomic_store_n(dropped, *dropped + 1, __ATOMIC_RELAXED);

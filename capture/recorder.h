@@ -40,6 +40,8 @@ struct capture_scope {
     bool all_fds;        /* keep pipes, sockets, ttys */
     uint64_t ring_bytes; /* --ring-size: event memory per CPU or thread */
     bool content;        /* --content: sample write buffers' compressibility */
+    unsigned int sample; /* --sample: one stream in so many from the start; 0 or 1: all */
+    bool may_sample;     /* --overhead-action sample: sample() may be called */
 };
 
 /* ---- what a recorder delivers to (session.c) --------------------------------------------- */
@@ -58,6 +60,8 @@ int session_op(struct session *session, const struct trace_op *op) TRACE_MUST_CH
 void session_lost(struct session *session, const char *kind, int cpu, uint64_t count);
 /* I/O that is known to have happened but cannot be given as ops ("stdio", "raw io_uring"). */
 void session_unseen(struct session *session, const char *kind, uint64_t count);
+/* Ops of streams that are not in the sample, where they are of a kind that would be recorded. */
+void session_passed(struct session *session, uint64_t count);
 /* --content: some bytes that were written. Only how far they compress is kept. */
 void session_content(struct session *session, const void *bytes, size_t count);
 /* A line for the terminal and the tape; the same one again is dropped. */
@@ -101,6 +105,10 @@ struct recorder {
     /* MAY: CPU time, ns, that the recorder has taken from other programs so far; asked for once
      * before recording begins if it will be asked for again. -EOPNOTSUPP: it is not known. */
     int (*cost)(void *state, uint64_t *ret_ns);
+    /* MAY: records from here on only one stream in so many, as sample_keeps (sample.h) has it, and
+     * counts what it passes over (session_passed). A recorder without it refuses a scope that
+     * wants it. */
+    int (*sample)(void *state, unsigned int one_in);
     int (*stop)(void *state);   /* no new events; what is buffered can still be polled */
     void (*close)(void *state); /* NULL allowed; leaves nothing behind */
 };

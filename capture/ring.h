@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define RING_MAGIC        0x696f7470u /* "iotp" */
-#define RING_VERSION      1u
+#define RING_VERSION      2u
 #define RING_HEADER_BYTES 4096u
 #define RING_PATH_MAX     4096u
 #define RING_SLACK        64u /* slots kept free for signal handlers that nest */
@@ -64,10 +64,12 @@ struct ring_header {
     uint64_t dropped_files; /* ops whose file could not be told: process area full */
     uint64_t dropped_early; /* ops of threads that could not get a ring before this one */
     uint64_t dropped_done;  /* completions that found the ring full; their ops are in it */
-    uint64_t pad2[3];
+    uint64_t passed;        /* ops not recorded because of passing */
+    uint64_t pad2[2];
     /* The collector's line. */
     uint64_t head;
-    uint64_t pad3[7];
+    uint32_t passing; /* the thread is not in the sample: its ops are counted only */
+    uint32_t pad3[13];
 };
 
 enum ring_record_type {

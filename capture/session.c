@@ -38,6 +38,9 @@ struct session {
     uint64_t untaped_lost; /* --ring: lost since the last dump */
     struct session_totals totals;
     int failed; /* the tape's write error */
+    unsigned int sample;   /* one stream in so many; 0: all */
+    char sample_steps[512];
+    uint64_t passed_told;  /* in the tape */
     uint64_t emitted_ops; /* out of the window: in the tape unless it failed */
     char notes[NOTES_ROOM];
 };
@@ -336,6 +339,11 @@ void session_unseen(struct session *session, const char *kind, uint64_t count)
     losses_add(&session->losses, kind, -1, count, true);
 }
 
+void session_passed(struct session *session, uint64_t count)
+{
+    session->totals.passed += count;
+}
+
 void session_note(struct session *session, const char *format, ...)
 {
     char text[512];
@@ -382,6 +390,35 @@ static void session_stamp(struct session *session, uint64_t now_ns)
     tapes_wall(session->tapes, (int64_t)(now_ns - session->start_ns), clock_ns(CLOCK_REALTIME));
 }
 
+int session_sampled(struct session *session, unsigned int one_in, uint64_t now_ns)
+{
+    uint64_t tape_ns = now_ns > session->start_ns ? now_ns - session->start_ns : 0;
+    size_t used = strlen(session->sample_steps);
+    char value[32];
+    int err;
+
+    session->sample = one_in;
+    snprintf(session->sample_steps + used, sizeof(session->sample_steps) - used, "%s%llu:%u",
+             used ? "," : "", (unsigned long long)tape_ns, one_in);
+    snprintf(value, sizeof(value), "%u", one_in);
+    err = session_meta(session, TRACE_META_SAMPLE, value);
+    if (!err)
+        err = session_meta(session, TRACE_META_SAMPLE_STEPS, session->sample_steps);
+    return err;
+}
+
+/* Told as it grows, so that the tape of a killed capture has it too. */
+static int session_write_passed(struct session *session, bool always)
+{
+    char value[32];
+
+    if (!session->sample || (!always && session->totals.passed == session->passed_told))
+        return 0;
+    session->passed_told = session->totals.passed;
+    snprintf(value, sizeof(value), "%llu", (unsigned long long)session->totals.passed);
+    return session_meta(session, TRACE_META_SAMPLE_PASSED, value);
+}
+
 /* How alike the written data is, in the words of replay's --fill compress=PCT. */
 static int session_write_content(struct session *session)
 {
@@ -415,6 +452,8 @@ static int session_write_losses(struct session *session)
     }
     if (!err && session->totals.sampled_bytes > 0)
         err = session_write_content(session);
+    if (!err)
+        err = session_write_passed(session, true);
     if (!err && session->notes[0])
         err = session_meta(session, "notes", session->notes);
     return err;
@@ -459,7 +498,9 @@ int session_tick(struct session *session, uint64_t now_ns)
     if (!session->failed && now_ns - session->flushed_ns >= FLUSH_NS) {
         session->flushed_ns = now_ns;
         session_stamp(session, now_ns);
-        err = tapes_flush(session->tapes);
+        err = session_write_passed(session, false);
+        if (!err)
+            err = tapes_flush(session->tapes);
         if (!err)
             err = session_rotate(session, now_ns);
         if (err)

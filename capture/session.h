@@ -36,6 +36,7 @@ struct session_totals {
     uint64_t ops;      /* passed the filters */
     uint64_t bytes;    /* of reads and writes among them */
     uint64_t filtered; /* ops the filters held back */
+    uint64_t passed;   /* ops of streams that are not in the sample, before any filter */
     uint64_t lost;
     uint64_t unseen;           /* I/O known to have happened that could not be given as ops */
     uint64_t tape_bytes;       /* of all tapes */
@@ -60,6 +61,9 @@ void session_abandon(struct session *session);
 bool session_failed(const struct session *session);
 /* Adds or replaces a metadata entry of this and every later tape. */
 int session_meta(struct session *session, const char *key, const char *value) TRACE_MUST_CHECK;
+/* From now_ns (CLOCK_MONOTONIC) on one stream in so many is recorded: the tape and every later one
+ * say so. */
+int session_sampled(struct session *session, unsigned int one_in, uint64_t now_ns) TRACE_MUST_CHECK;
 void session_totals(const struct session *session, struct session_totals *ret_totals);
 /* By how much of a hundred the sampled writes can be compressed; 0 without samples. */
 static inline unsigned int session_compress_pct(const struct session_totals *totals)

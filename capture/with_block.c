@@ -211,6 +211,10 @@ static int with_block_probe(char *reason, size_t reason_size, char *fix, size_t 
 
 static int with_block_accepts(const struct capture_scope *scope, struct diag *diag)
 {
+    if (scope->sample > 1 || scope->may_sample)
+        return diag_set(diag, -EINVAL,
+                        "the block recorder does not sample: the requests of a device go "
+                        "through one queue, and a part of them says nothing of its depth");
     if (scope->device_count)
         return 0;
     return diag_set(diag, -EINVAL, "the block recorder needs --device");

@@ -31,6 +31,8 @@ static __always_inline bool fd_enter(struct bpf_thread *thread, __u8 argument, b
 {
     struct file *file = file_of_fd((int)ARG(thread, argument));
 
+    if (thread->passing)
+        return file_key(file, &thread->key, folders);
     if (!file_meet(&thread->known, file, &thread->key, folders))
         return false;
     thread->file = (__u64)file;
@@ -55,7 +57,12 @@ static __always_inline bool call_enter(struct bpf_thread *thread,
     case BPF_CLASS_IOCTL:                         /* BLKDISCARD, BLKZEROOUT */
         return (thread->args[1] == 0x1277 || thread->args[1] == 0x127f) &&
                fd_enter(thread, call->fd, false);
-    case BPF_CLASS_AIO_SUBMIT: aio_submit_enter(thread); return true;
+    case BPF_CLASS_AIO_SUBMIT:
+        if (thread->passing) /* others may share the context: what was reaped is told in time */
+            aio_ring_look(thread->args[0], thread->enter_ns, 0);
+        else
+            aio_submit_enter(thread);
+        return true;
     case BPF_CLASS_AIO_REAP:
         thread->aio_ready = aio_ring_look(thread->args[0], thread->enter_ns, 0);
         return true;
@@ -101,6 +108,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
         return 0;
     args_keep(thread, regs);
     thread->enter_ns = bpf_ktime_get_ns();
+    thread->passing = sample_passes();
     thread->call = call_enter(thread, call) ? number + 1 : 0;
     return 0;
 }
@@ -409,7 +417,10 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
     if (under_way != number)
         return 0;
     thread->call = 0;
-    call_exit(thread, call, result);
+    if (!thread->passing || call->class == BPF_CLASS_AIO_REAP)
+        call_exit(thread, call, result);
+    else
+        passed_add(passed_ops(thread, call, result));
     return 0;
 }
 

@@ -210,6 +210,17 @@ static uint64_t ring_bytes(const struct capture_scope *scope)
            (uint64_t)(cpus > 0 ? cpus : 1);
 }
 
+static int with_bpf_sample(void *state, unsigned int one_in)
+{
+    struct with_bpf *self = state;
+    __u32 zero = 0, value = one_in;
+
+    if (bpf_map_update_elem(bpf_loader_map_fd(&self->loader, "sample"), &zero, &value,
+                            BPF_ANY) != 0)
+        return diag_errno(session_diag(self->session), -errno, "sampling");
+    return 0;
+}
+
 static int loader_start(struct with_bpf *self, const struct capture_scope *scope)
 {
     int rc = scope_set(self, scope);
@@ -224,6 +235,8 @@ static int loader_start(struct with_bpf *self, const struct capture_scope *scope
         rc = bpf_loader_load(&self->loader, ring_bytes(scope), record_event, self);
     if (!rc)
         rc = targets_add(self, scope);
+    if (!rc && scope->sample > 1)
+        rc = with_bpf_sample(self, scope->sample);
     if (!rc)
         rc = bpf_loader_attach(&self->loader);
     /* From here on who forks is followed: those that ran before are all there is to add. */
@@ -375,6 +388,7 @@ const struct recorder recorder_bpf = {
     .started = with_bpf_started,
     .poll = with_bpf_poll,
     .cost = with_bpf_cost,
+    .sample = with_bpf_sample,
     .stop = with_bpf_stop,
     .close = with_bpf_close,
 #elif HAVE_LIB

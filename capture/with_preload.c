@@ -29,6 +29,7 @@ struct preload {
     struct session *session;
     int listen_fd, epoll_fd;
     struct image *images;
+    unsigned int sample; /* one stream in so many is recorded */
     int *callers; /* connections whose message has not come yet, in their order */
     size_t caller_count, caller_room;
     bool stopped;
@@ -162,6 +163,7 @@ static int preload_open(struct session *session, void **ret_state)
     if (!preload)
         return diag_errno(session_diag(session), -ENOMEM, "recorder preload");
     preload->session = session;
+    preload->sample = session_scope(session)->sample;
     preload->listen_fd = preload->epoll_fd = -1;
     err = find_shim(preload->shim, sizeof(preload->shim));
     if (!err)
@@ -269,7 +271,7 @@ static void take_hello(struct preload *preload, const struct ring_hello *hello, 
     if (hello->area == RING_PROCESS && !image)
         err = add_image(preload, hello, pid, memfd);
     else if (hello->area == RING_THREAD && image)
-        err = image_add_ring(image, preload->session, hello, memfd);
+        err = image_add_ring(image, preload->session, hello, memfd, preload->sample);
     if (err) {
         session_lost(preload->session, "not-attached", -1, 1);
         session_note(preload->session, "process %ld could not be attached: %s", (long)pid,
@@ -398,6 +400,16 @@ static int preload_poll(void *state, int timeout_ms)
     return taken;
 }
 
+static int preload_sample(void *state, unsigned int one_in)
+{
+    struct preload *preload = state;
+
+    preload->sample = one_in;
+    for (struct image *image = preload->images; image; image = image->next)
+        image_sample(image, one_in);
+    return 0;
+}
+
 static int preload_stop(void *state)
 {
     struct preload *preload = state;
@@ -433,6 +445,7 @@ const struct recorder recorder_preload = {
     .open = preload_open,
     .child = preload_child,
     .poll = preload_poll,
+    .sample = preload_sample,
     .stop = preload_stop,
     .close = preload_close,
 };

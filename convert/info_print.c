@@ -142,11 +142,17 @@ static void print_hot(const struct info *info, const struct trace_reader *reader
 static void print_damage(struct trace_reader *reader, FILE *out)
 {
     struct trace_damage damage;
+    struct trace_sample sample;
 
     trace_reader_damage(reader, &damage);
     if (trace_reader_lost(reader))
         fprintf(out, "  %-20s %" PRIu64 " events, says the recorder\n", "lost",
                 trace_reader_lost(reader));
+    if (trace_reader_sample(reader, &sample))
+        fprintf(out,
+                "  %-20s one thread in %" PRIu64 " was recorded; %" PRIu64
+                " ops of the others were passed over\n",
+                "sample", sample.one_in, sample.passed_ops);
     if (damage.blocks)
         fprintf(out,
                 "  %-20s %" PRIu64 " blocks, %" PRIu64 " ops with them; first at byte %" PRIu64

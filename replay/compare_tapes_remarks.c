@@ -31,6 +31,7 @@ static void remark_tape(const struct tapes *tapes, unsigned int which,
     const char *silent = trace_reader_meta(reader, TRACE_META_CANNOT_TELL);
     struct trace_damage damage;
     uint64_t lost = trace_reader_lost(reader);
+    struct trace_sample sample;
     char name = "AB"[which];
 
     if (clock && strcmp(clock, "simulated") == 0 && trace_reader_is_result(reader))
@@ -40,6 +41,11 @@ static void remark_tape(const struct tapes *tapes, unsigned int which,
         remark(remarks, "%c's source could not tell: %s", name, silent);
     if (lost > 0)
         remark(remarks, "%c's recorder lost %" PRIu64 " events", name, lost);
+    if (trace_reader_sample(reader, &sample))
+        remark(remarks,
+               "%c is a sample: one thread in %" PRIu64 " was recorded, %" PRIu64
+               " ops of the others were passed over",
+               name, sample.one_in, sample.passed_ops);
     trace_reader_damage(reader, &damage);
     if (damage.blocks > 0)
         remark(remarks, "%c is damaged: %" PRIu64 " blocks, %" PRIu64 " ops could not be read",

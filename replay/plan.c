@@ -267,6 +267,8 @@ int plan_new(struct plan **ret_plan, struct trace_reader *reader, const struct c
         err = plan_check(plan, conf, trace_reader_name(reader), diag);
     trace_reader_damage(reader, &damage);
     plan->lost = trace_reader_lost(reader);
+    if (!trace_reader_sample(reader, &plan->sample))
+        plan->sample.one_in = 0;
     plan->damaged_ops = damage.ops;
     plan->truncated = damage.truncated;
 out:

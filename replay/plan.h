@@ -62,6 +62,7 @@ struct plan {
     struct plan_file no_file;   /* --target: operations that name no file */
     uint64_t used_files;
     uint64_t lost;          /* events the recorder lost */
+    struct trace_sample sample; /* one_in 0: the tape is whole */
     uint64_t damaged_ops;
     bool truncated;
     struct pack *pack;      /* --fit pack: the parts touched; else NULL */

@@ -278,6 +278,11 @@ static json_t *build(const struct run_report *report, const struct conf *conf)
     set(root, "tape_damage",
         json_pack("{s:I, s:b, s:I}", "ops", (json_int_t)report->plan->damaged_ops, "truncated",
                   report->plan->truncated, "recorder_lost", (json_int_t)report->plan->lost));
+    set(root, "tape_sample",
+        report->plan->sample.one_in != 0
+            ? json_pack("{s:I, s:I}", "one_in", (json_int_t)report->plan->sample.one_in,
+                        "passed_over", (json_int_t)report->plan->sample.passed_ops)
+            : json_null());
     add_timeline(root, &report->stats->timeline);
     return root;
 }

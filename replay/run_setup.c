@@ -47,6 +47,12 @@ static void note_tape(const struct run *run, struct diag *diag)
     if (plan->lost != 0)
         diag_note(diag, "%s: its recorder lost %llu events", name,
                   (unsigned long long)plan->lost);
+    if (plan->sample.one_in != 0)
+        diag_note(diag,
+                  "%s is a sample: one thread in %llu was recorded, %llu operations of the others "
+                  "are not in it",
+                  name, (unsigned long long)plan->sample.one_in,
+                  (unsigned long long)plan->sample.passed_ops);
 }
 
 int run_open(struct run *run, struct run_report *report, bool *ret_usage, struct diag *diag)

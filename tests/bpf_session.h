@@ -61,7 +61,7 @@ struct session {
     size_t file_count;
     struct kept_stream *streams;
     size_t stream_count;
-    uint64_t lost, unseen;
+    uint64_t lost, unseen, passed;
 };
 
 static struct truths *truths; /* shared with the child */
@@ -119,6 +119,11 @@ void session_unseen(struct session *session, const char *kind, uint64_t count)
 {
     printf("unseen %s: %llu\n", kind, (unsigned long long)count);
     session->unseen += count;
+}
+
+void session_passed(struct session *session, uint64_t count)
+{
+    session->passed += count;
 }
 
 void session_note(struct session *session, const char *format, ...)

@@ -15,6 +15,7 @@
 #include "capture/filter.h"
 #include "capture/keep.h"
 #include "capture/overhead.h"
+#include "capture/sample.h"
 #include "capture/pending.h"
 #include "capture/program.h"
 #include "capture/window.h"
@@ -280,10 +281,53 @@ static void overhead_by_the_second(void **state)
     assert_false(overhead_due(&overhead, 100 * second));
 }
 
+/* With fake figures: as many fewer as it was too much, at least half; then no more can be done. */
+static void overhead_asks_for_fewer(void **state)
+{
+    const uint64_t second = 1000000000;
+    struct overhead overhead;
+
+    (void)state;
+    overhead_init(&overhead, 10, 0, 0, 0);
+    assert_true(overhead_exceeded(&overhead, second, 0, second / 8)); /* 12.5 % */
+    assert_int_equal(overhead_sample(&overhead, 1, 1024), 2);
+    assert_int_equal(overhead_sample(&overhead, 0, 1024), 2);
+    assert_int_equal(overhead_sample(&overhead, 5, 1024), 10);
+    assert_true(overhead_exceeded(&overhead, 2 * second, 0, second / 8 + 3 * second / 4)); /* 75 % */
+    assert_int_equal(overhead_sample(&overhead, 1, 1024), 8);
+    assert_int_equal(overhead_sample(&overhead, 2, 1024), 15);
+    assert_int_equal(overhead_sample(&overhead, 1000, 1024), 1024);
+    assert_int_equal(overhead_sample(&overhead, 1024, 1024), 0);
+    overhead_init(&overhead, 1e-9, 0, 0, 0);
+    assert_true(overhead_exceeded(&overhead, second, 0, second));
+    assert_int_equal(overhead_sample(&overhead, 1, 1024), 1024);
+}
+
+/* What a sample keeps, every larger one keeps; the share is right for numbers in a row. */
+static void sample_is_nested(void **state)
+{
+    static const unsigned int of[] = {2, 3, 7, 64, 1024};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        unsigned int kept = 0, each = 4096;
+
+        for (uint32_t tid = 30000; tid < 30000 + each; tid++) {
+            kept += sample_keeps(tid, of[i]) != 0;
+            assert_true(sample_keeps(tid, 0) && sample_keeps(tid, 1));
+            if (i > 0 && sample_keeps(tid, of[i]))
+                assert_true(sample_keeps(tid, of[i - 1]));
+        }
+        assert_in_range(kept, each / of[i] - 2, each / of[i] + 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overhead_by_the_second),
+        cmocka_unit_test(overhead_asks_for_fewer),
+        cmocka_unit_test(sample_is_nested),
         cmocka_unit_test(window_orders),
         cmocka_unit_test(pending_meets),
         cmocka_unit_test(keep_forgets),

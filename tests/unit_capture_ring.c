@@ -40,7 +40,7 @@ static int shared_memory(uint64_t bytes, bool seal)
     return fd;
 }
 
-static void shared_open(struct shared *shared)
+static void shared_open_sample(struct shared *shared, unsigned int one_in)
 {
     struct session_conf conf = {.tape = "ring.tape", .force = true, .recorder = "preload"};
     int fd;
@@ -61,10 +61,16 @@ static void shared_open(struct shared *shared)
     close(fd);
     fd = shared_memory(RING_BYTES, true);
     shared->hello.bytes = RING_BYTES;
-    assert_int_equal(image_add_ring(shared->image, shared->session, &shared->hello, fd), 0);
+    assert_int_equal(image_add_ring(shared->image, shared->session, &shared->hello, fd, one_in),
+                     0);
     shared->ring = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     shared->records = (struct ring_record *)((char *)shared->ring + RING_HEADER_BYTES);
     close(fd);
+}
+
+static void shared_open(struct shared *shared)
+{
+    shared_open_sample(shared, 1);
 }
 
 static void shared_close(struct shared *shared)
@@ -155,6 +161,50 @@ static void takes_what_is_whole(void **state)
     shared_close(&shared);
 }
 
+static uint64_t passed_of(const struct shared *shared)
+{
+    struct session_totals totals;
+
+    session_totals(shared->session, &totals);
+    return totals.passed;
+}
+
+/* A thread that the sample does not keep: what it did before its shim knew, what it has not ended, and
+ * what it counted itself, are passed over and nothing else. One that is told later ends there. */
+static void passes_over(void **state)
+{
+    struct shared shared;
+
+    (void)state;
+    shared_open_sample(&shared, 1024); /* does not keep thread 8 */
+    put_file(&shared, 1, "/a");
+    put_op(&shared, 1, true);
+    put_op(&shared, 1, true);
+    put_op(&shared, 1, false);
+    assert_int_equal(shared.ring->passing, 1);
+    shared.ring->passed = 5;
+    assert_int_equal(image_drain(shared.image, shared.session, 1), 2);
+    assert_int_equal(passed_of(&shared), 7);
+    shared.ring->passed = 3; /* nonsense */
+    assert_int_equal(image_drain(shared.image, shared.session, 2), 0);
+    assert_int_equal(image_finish(shared.image, shared.session), 0);
+    assert_int_equal(passed_of(&shared), 8);
+    assert_int_equal(ops_of(&shared), 0);
+    assert_int_equal(lost_of(&shared), 0);
+    shared_close(&shared);
+
+    shared_open(&shared);
+    put_file(&shared, 1, "/a");
+    put_op(&shared, 1, true);
+    assert_int_equal(shared.ring->passing, 0);
+    image_sample(shared.image, 1024);
+    assert_int_equal(shared.ring->passing, 1);
+    assert_int_equal(image_drain(shared.image, shared.session, 1), 1);
+    assert_int_equal(ops_of(&shared), 1);
+    assert_int_equal(passed_of(&shared), 0);
+    shared_close(&shared);
+}
+
 /* An op may be seen before its file; the area wraps. */
 static void files_come_first(void **state)
 {
@@ -204,7 +254,7 @@ static void refuses_wrong_memory(void **state)
     hello.bytes = 100;
     assert_int_equal(image_new(&image, &hello, 1, fd), -EBADMSG);
     hello.bytes = RING_HEADER_BYTES + 3 * 4096; /* not a power of two of slots */
-    assert_int_equal(image_add_ring(shared.image, shared.session, &hello, fd), -EBADMSG);
+    assert_int_equal(image_add_ring(shared.image, shared.session, &hello, fd, 1), -EBADMSG);
     close(fd);
     shared_close(&shared);
 }
@@ -243,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_what_is_whole),
+        cmocka_unit_test(passes_over),
         cmocka_unit_test(files_come_first),
         cmocka_unit_test(refuses_wrong_memory),
         cmocka_unit_test(survives_nonsense),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "traces/diag.h"
@@ -287,6 +288,18 @@ uint64_t trace_reader_first_index(const struct trace_reader *reader)
 uint64_t trace_reader_lost(const struct trace_reader *reader)
 {
     return reader->lost;
+}
+
+bool trace_reader_sample(const struct trace_reader *reader, struct trace_sample *ret_sample)
+{
+    const char *one_in = trace_reader_meta(reader, TRACE_META_SAMPLE);
+    const char *passed = trace_reader_meta(reader, TRACE_META_SAMPLE_PASSED);
+
+    if (!one_in)
+        return false;
+    ret_sample->one_in = strtoull(one_in, NULL, 10);
+    ret_sample->passed_ops = passed ? strtoull(passed, NULL, 10) : 0;
+    return true;
 }
 
 bool trace_reader_wall(const struct trace_reader *reader, int64_t *ret_tape_ns,

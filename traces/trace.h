@@ -245,6 +245,9 @@ struct trace_stream {
                                                  batch,path,size,mmap,io_uring,close */
 #define TRACE_META_TIME_UNIT_NS "time_unit_ns" /* granularity of the source's time stamps */
 #define TRACE_META_END         "end"          /* "clean", "killed", "signal", "disk-full", "abrupt" */
+#define TRACE_META_SAMPLE      "sample_one_in" /* at the end one stream in so many was recorded */
+#define TRACE_META_SAMPLE_STEPS "sample_steps" /* ns since the capture's begin:one in so many, ... */
+#define TRACE_META_SAMPLE_PASSED "sample_passed_over" /* ops of the streams that were not */
 #define TRACE_META_RESULT_OF   "result_of"    /* result tapes: name of the replayed tape */
 #define TRACE_META_CONFIG      "config"       /* result tapes: the replay's options as JSON */
 
@@ -349,6 +352,13 @@ uint64_t trace_reader_op_count(struct trace_reader *reader);
 uint64_t trace_reader_first_index(const struct trace_reader *reader);
 /* Events the recorder lost, as of the last block read (whole tape when it can seek). */
 uint64_t trace_reader_lost(const struct trace_reader *reader);
+/* The tape is a sample: of the streams that there were one in one_in was recorded, at the end at
+ * least, and so many ops of the others were passed over. False for a tape that is whole; as of the
+ * last block read. */
+struct trace_sample {
+    uint64_t one_in, passed_ops;
+};
+bool trace_reader_sample(const struct trace_reader *reader, struct trace_sample *ret_sample);
 /* The pair of clocks that rode in the header of the block last read: true, or false when that
  * block had none. */
 bool trace_reader_wall(const struct trace_reader *reader, int64_t *ret_tape_ns,
