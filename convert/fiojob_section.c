@@ -229,7 +229,7 @@ static int set_random(struct fiojob *job, struct synth_spec *spec)
 {
     const char *text = job->section.random;
 
-    if (strncmp(text, "zipf:", 5) == 0) {
+    if (strncmp(text, "zipf:", 5) == 0 || strncmp(text, "zoned:", 6) == 0) {
         spec->random = text;
     } else if (strcmp(text, "random") == 0) {
         /* fio's random map visits each block once, where the blocks are of one size. */

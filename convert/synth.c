@@ -130,6 +130,22 @@ static uint64_t op_size(const struct sizes *sizes, struct stream *stream)
     return sizes->least * (1 + synth_rng_below(&stream->rng, sizes->most / sizes->least));
 }
 
+/* The zone by the ops' shares, then anywhere in it. */
+static uint64_t zoned_unit(const struct synth *synth, struct stream *stream, uint64_t units)
+{
+    double share = synth_rng_unit(&stream->rng);
+    uint64_t from, to;
+    unsigned int i = 0;
+
+    while (i + 1 < synth->zone_count && share > synth->zones[i].ops)
+        i++;
+    from = i ? (uint64_t)(synth->zones[i - 1].places * (double)units) : 0;
+    to = i + 1 < synth->zone_count ? (uint64_t)(synth->zones[i].places * (double)units) : units;
+    if (from >= units)
+        from = units - 1;
+    return from + synth_rng_below(&stream->rng, to > from ? to - from : 1);
+}
+
 static uint64_t new_place(const struct synth *synth, struct stream *stream,
                           const struct cursor *cursor, uint64_t length, enum way way)
 {
@@ -146,6 +162,7 @@ static uint64_t new_place(const struct synth *synth, struct stream *stream,
         if (unit >= units)
             unit %= units;
         break;
+    case PICK_ZONED: unit = zoned_unit(synth, stream, units); break;
     default: unit = synth_rng_below(&stream->rng, units);
     }
     return unit * align;

@@ -50,7 +50,8 @@ const struct opt synth_opts[] = {
     {"stride", 0, OPT_SIZE, SPEC(stride_bytes), .arg = "SIZE", .def = "1m", .min = 1,
      .help = "strideread: from one op's start to the next"},
     {"random", 0, OPT_STRING, SPEC(random), .arg = "HOW", .def = "uniform",
-     .help = "random offsets: uniform, once (each block once), zipf:THETA"},
+     .help = "random offsets: uniform, once (each block once), zipf:THETA, or "
+             "zoned:OPS/PLACES:... in percent"},
     {"follow", 0, OPT_COUNT, SPEC(follow_pct), .arg = "PCT", .max = 100,
      .help = "percent of random ops that follow the one before in place"},
     {"run", 0, OPT_COUNT, SPEC(run_ops), .arg = "N",
@@ -240,6 +241,32 @@ static int parse_stages(struct synth *synth)
     return synth->stage_count ? 0 : synth_wrong(synth, "stages names none");
 }
 
+/* "50/5:30/15:20/80": half of the ops in the first twentieth of the places, and so on. */
+static int parse_zones(struct synth *synth, const char *text)
+{
+    struct zone sum = {0};
+    char *at = (char *)text;
+
+    synth->pick = PICK_ZONED;
+    do {
+        struct zone *zone = &synth->zones[synth->zone_count];
+        double ops = strtod(at, &at), places;
+
+        if (*at != '/' || synth->zone_count == SYNTH_ZONES_MAX)
+            return synth_wrong(synth, "random=zoned is not OPS/PLACES:OPS/PLACES...");
+        places = strtod(at + 1, &at);
+        if (!(ops >= 0) || !(places > 0) || (*at != ':' && *at != '\0'))
+            return synth_wrong(synth, "random=zoned is not OPS/PLACES:OPS/PLACES...");
+        sum.ops += ops / 100;
+        sum.places += places / 100;
+        *zone = sum;
+        synth->zone_count++;
+    } while (*at++ == ':');
+    if (fabs(sum.ops - 1) > 0.001 || fabs(sum.places - 1) > 0.001)
+        return synth_wrong(synth, "the parts of random=zoned do not add up to 100 percent");
+    return 0;
+}
+
 static int parse_random(struct synth *synth)
 {
     const char *text = synth->spec->random;
@@ -249,6 +276,8 @@ static int parse_random(struct synth *synth)
 
     if (!strcmp(text, "uniform"))
         return 0;
+    if (!strncmp(text, "zoned:", 6))
+        return parse_zones(synth, text + 6);
     synth_shuffle_init(&synth->shuffle, units, synth->spec->seed);
     if (!strcmp(text, "once")) {
         synth->pick = PICK_ONCE;
@@ -256,7 +285,8 @@ static int parse_random(struct synth *synth)
     }
     theta = strncmp(text, "zipf:", 5) ? 0 : strtod(text + 5, &end);
     if (!(theta > 0) || *end || theta > 10)
-        return synth_wrong(synth, "random is not uniform, once or zipf:THETA (THETA above 0)");
+        return synth_wrong(synth, "random is not uniform, once, zoned:OPS/PLACES:... or "
+                                  "zipf:THETA (THETA above 0)");
     synth->pick = PICK_ZIPF;
     synth_zipf_init(&synth->zipf, units, theta);
     return 0;

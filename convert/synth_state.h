@@ -5,7 +5,14 @@
 
 #include "convert/synth.h"
 
-enum pick { PICK_UNIFORM, PICK_ONCE, PICK_ZIPF };
+enum pick { PICK_UNIFORM, PICK_ONCE, PICK_ZIPF, PICK_ZONED };
+
+#define SYNTH_ZONES_MAX 64
+
+/* A part of the places that gets a share of the ops; cumulative, to 1. */
+struct zone {
+    double ops, places;
+};
 
 enum way { WAY_READ, WAY_WRITE, WAY_TRIM, WAYS };
 
@@ -52,6 +59,8 @@ struct synth {
     int pick;
     struct synth_zipf zipf;
     struct synth_shuffle shuffle;
+    struct zone zones[SYNTH_ZONES_MAX];
+    unsigned int zone_count;
     struct synth_rng arrivals;
     int rw; /* of the present stage */
     uint64_t batch_id, issued; /* over all stages */

@@ -65,12 +65,20 @@ equal fsync "write write fdatasync write write fdatasync" "$(awk '{ print $2 }' 
 make 'rw=write,bssplit=4k/25:8k/75,ops=4000,size=1g'
 awk '$5 == 4096 { n++ } $5 != 4096 && $5 != 8192 { exit 1 } END { exit !(n > 850 && n < 1150) }' ops || fail "bssplit"
 
+make 'rw=randwrite,random=zoned:50/5:30/15:20/80,size=100m,ops=10000'
+awk '{ mb = $4 / 1048576; n[mb < 5 ? 0 : mb < 20 ? 1 : 2]++; if (mb >= 19 && mb < 20) edge++; if (mb >= 99) last++ }
+    END { exit !(n[0] > 4800 && n[0] < 5200 && n[1] > 2800 && n[1] < 3200 && edge > 100 && last > 5) }' ops || fail "zoned"
+
 wrong 'size=1k' 'size holds not one op'
 wrong 'runtime=1s' 'runtime needs rate or think'
 wrong 'rate=10,think=1ms' 'rate and think exclude each other'
 wrong 'bssplit=4k/60' 'the percentages of bssplit do not add up'
 wrong 'bs=0' 'bs is 0'
 wrong 'random=zipf:0' 'random is not'
+wrong 'random=zoned:50/10:20/90' 'the parts of random=zoned do not add up'
+wrong 'random=zoned:50/10;50/90' 'random=zoned is not OPS/PLACES'
+wrong 'random=zoned:50' 'random=zoned is not OPS/PLACES'
+wrong 'random=zoned:' 'random=zoned is not OPS/PLACES'
 wrong 'stages=foo' "stage 'foo'" 
 runs 2 $C --from synth 'nonsense=1' -o bad.tape
 says nonsense err

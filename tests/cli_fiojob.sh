@@ -113,6 +113,10 @@ like_fio 'rw=write\nsize=8k\ndirectory=one:two\nnrfiles=2\n'
 printf '[f]\nrw=write\nsize=4k\ndirectory=one:two\nnumjobs=3\n' >folders.fio
 made folders.fio
 equal "folders in turn" "one/f.0.0 one/f.2.0 two/f.1.0" "$(iotape-convert made.tape --to fioiolog -o - -q | awk '$3 == "write" {print $2}' | sed 's|^/*||' | sort | xargs)"
+printf '[hot]\nrw=randread\nrandom_distribution=zoned:90/10:10/90\nsize=10m\nio_size=8m\nnorandommap\n' >zones.fio
+made zones.fio
+equal "nine tenths of the ops in one tenth of the file" yes \
+    "$(shape | awk '$3 < 1048576 {n++} END {print (NR == 2048 && n > 1780 && n < 1900 ? "yes" : n " of " NR)}')"
 # what the machine knows
 printf '[all]\nrw=write\nbs=16k\nfilename=/dev/none\n[half]\nrw=read\nsize=50%%\nbs=16k\n[own]\nrw=randread\nsize=32k\nbs=16k\n' >unsaid.fio
 rm -f made.tape
