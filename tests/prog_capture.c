@@ -2,8 +2,6 @@
 /*
  * Programs to be captured, each doing a number of I/O calls that the test knows:
  *
- *     prog_capture bursts FILE N M   one pread of 512 bytes, stops itself; N preads, stops itself;
- *                                    M preads: the test does as it likes with the recorder meanwhile
  *     prog_capture pass A B          a child that opens nothing gets A, writes 100 bytes at 0 and
  *                                    closes it, then B under the same number, and writes 200
  *     prog_capture files DIR N       makes N files in DIR/0 ... DIR/99, reads each (there is nothing)
@@ -39,38 +37,27 @@ static int open_or_die(const char *path, int flags)
     return fd;
 }
 
-static void reads(int fd, long count)
-{
-    for (long i = 0; i < count; i++)
-        if (pread(fd, buffer, 512, i % 8 * 512) != 512)
-            die("pread");
-}
-
-static int bursts(char **args)
-{
-    int fd = open_or_die(args[0], O_RDONLY);
-
-    reads(fd, 1);
-    raise(SIGSTOP);
-    reads(fd, atol(args[1]));
-    raise(SIGSTOP);
-    reads(fd, atol(args[2]));
-    return 0;
-}
-
 union control {
     struct cmsghdr head;
     char bytes[CMSG_SPACE(sizeof(int))];
 };
 
+/* A message of one byte with room for a descriptor; what it points to is shared by all. */
+static struct msghdr message_of(union control *control)
+{
+    static struct iovec one = {.iov_base = buffer, .iov_len = 1};
+
+    memset(control, 0, sizeof(*control));
+    return (struct msghdr){.msg_iov = &one,
+                           .msg_iovlen = 1,
+                           .msg_control = control->bytes,
+                           .msg_controllen = sizeof(control->bytes)};
+}
+
 static void descriptor_send(int to, int fd)
 {
-    union control control = {0};
-    struct iovec one = {.iov_base = buffer, .iov_len = 1};
-    struct msghdr message = {.msg_iov = &one,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof(control.bytes)};
+    union control control;
+    struct msghdr message = message_of(&control);
 
     control.head.cmsg_level = SOL_SOCKET;
     control.head.cmsg_type = SCM_RIGHTS;
@@ -83,12 +70,8 @@ static void descriptor_send(int to, int fd)
 
 static int descriptor_receive(int from)
 {
-    union control control = {0};
-    struct iovec one = {.iov_base = buffer, .iov_len = 1};
-    struct msghdr message = {.msg_iov = &one,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof(control.bytes)};
+    union control control;
+    struct msghdr message = message_of(&control);
     int fd;
 
     if (recvmsg(from, &message, 0) != 1)
@@ -188,8 +171,7 @@ int main(int argc, char **argv)
         const char *name;
         int args;
         int (*run)(char **args);
-    } modes[] = {{"bursts", 3, bursts}, {"pass", 2, pass}, {"files", 2, files},
-                 {"held", 2, held},     {"map", 1, map}};
+    } modes[] = {{"pass", 2, pass}, {"files", 2, files}, {"held", 2, held}, {"map", 1, map}};
 
     for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
         if (!strcmp(argv[1], modes[i].name) && argc == 2 + modes[i].args)
