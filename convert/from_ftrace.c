@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Block events as text: ftrace's trace file, trace-cmd report and perf script. The three differ
+ * Block events as text: ftrace's trace file, trace-cmd report, perf script and perf trace. They differ
  * only in what stands before the event's name; the bodies are the kernel's own.
  *
  * The event that stands for the I/O is block_bio_queue, else block_rq_issue, else
@@ -132,6 +132,35 @@ static bool split_perf(const char *line, const struct field *last, struct ftrace
     return true;
 }
 
+/* "MS COMM/TID" of perf trace; between them "( ): " where calls are traced, too. */
+static bool parse_perf_trace(const char *event, const struct field *fields, size_t count,
+                             struct ftrace_line *parsed)
+{
+    const char *end = fields[count - 1].at + fields[count - 1].length, *slash = end;
+    struct field tid;
+    size_t task = 1;
+
+    if (!memchr(fields[0].at, '.', fields[0].length) ||
+        field_scaled(&fields[0], 1000000, 1, &parsed->ns) < 0)
+        return false;
+    while (task < count && fields[1].at[0] == '(' &&
+           fields[task].at[fields[task].length - 1] != ':')
+        task++;
+    if (fields[1].at[0] == '(')
+        task++;
+    while (slash > fields[0].at && slash[-1] != '/')
+        slash--;
+    if (task >= count || slash - 1 <= fields[task].at || end > event)
+        return false;
+    tid.at = slash;
+    tid.length = (size_t)(end - slash);
+    if (field_u64(&tid, &parsed->pid) < 0)
+        return false;
+    parsed->comm.at = fields[task].at;
+    parsed->comm.length = (size_t)(slash - 1 - fields[task].at);
+    return true;
+}
+
 /* What stands before the event: task, CPU, flags, time. False: not the head of an event line.
  */
 static bool parse_head(const char *line, const char *event, struct ftrace_line *parsed)
@@ -147,7 +176,7 @@ static bool parse_head(const char *line, const char *event, struct ftrace_line *
         count--;
     time = fields[count - 1];
     if (time.length < 3 || time.at[time.length - 1] != ':')
-        return false;
+        return parse_perf_trace(event, fields, count, parsed);
     time.length--;
     if (field_scaled(&time, 1000000000, 1, &parsed->ns) < 0)
         return false;
@@ -415,8 +444,8 @@ static int ftrace_run(struct input **inputs, size_t count, struct import *import
 
 const struct importer importer_ftrace = {
     .name = "ftrace",
-    .summary = "block events of ftrace, trace-cmd report or perf script",
-    .help = "Reads block_bio_queue, block_rq_issue and block_rq_complete in any of the three "
+    .summary = "block events of ftrace, trace-cmd report, perf script or perf trace",
+    .help = "Reads block_bio_queue, block_rq_issue and block_rq_complete in any of their "
             "layouts. The event "
             "that stands for the I/O is the first of these that the first megabyte holds "
             "(--event Q, D or C "

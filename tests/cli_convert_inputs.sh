@@ -152,6 +152,17 @@ END
 runs 0 iotape-convert commented.txt -o commented.tape
 says '1 ops found' out
 
+# perf trace: milliseconds in front, COMM/TID
+cat >perf.txt <<'END'
+     0.000 jbd2/sda1/174 block:block_rq_issue:8,0 WS 61440 () 2048 + 120 [jbd2/sda1]
+     0.700 (         ): my prog/12 block:block_rq_issue:8,0 R 4096 () 8 + 8 [my prog]
+     1.436 swapper/0/0 block:block_rq_complete:8,0 WS () 2048 + 120 [0]
+     2.000 (         ): swapper/0/0 block:block_rq_complete:8,0 R () 8 + 8 [0]
+END
+runs 0 iotape-convert perf.txt -o perf.tape
+equal "perf trace" '0 write 1048576 61440 174 jbd2/sda1 1436000 700000 read 4096 4096 12 my prog 1300000' \
+    "$(iotape-convert perf.tape --to jsonl -o - -q | jq -r '"\(.issue_ns) \(.op) \(.offset) \(.length) \(.tid) \(.comm) \(.latency_ns)"' | xargs)"
+
 # barriers of old kernels, and what else old blkparses print
 cat >old.txt <<'END'
   8,16   1        1     0.000007500 17689  Q  WBS 8540 + 8 [my prog x]
