@@ -41,11 +41,26 @@ static __always_inline void passed_add(__u64 count)
         *n += count; /* per CPU, and preemption is off */
 }
 
-static __always_inline bool fd_is_kept(int fd)
+static __always_inline bool fd_is_kept(int fd, bool folders)
 {
-    struct bpf_file_key key = {};
+    struct file *file = file_of_fd(fd);
+    struct inode *inode;
+    __u16 mode;
 
-    return file_key(file_of_fd(fd), &key, false);
+    if (!file)
+        return false;
+    GET(inode, struct file, file, f_inode);
+    GET(mode, struct inode, inode, i_mode);
+    return mode_kept(mode, folders);
+}
+
+/* Calls on the descriptor in their first argument, which are most: each is one op, whatever comes of
+ * it, so that nothing is left for its exit. */
+static __always_inline bool call_is_plain(const volatile struct bpf_call *call)
+{
+    return call->fd == 0 &&
+           (call->class == BPF_CLASS_RANGE || call->class == BPF_CLASS_POSITION ||
+            call->class == BPF_CLASS_VECTOR || call->class == BPF_CLASS_FD);
 }
 
 /* How many ops a call that was passed over would have been. Its descriptor was found to be of a
@@ -56,10 +71,10 @@ static __noinline __u64 passed_ops(struct bpf_thread *thread,
     switch (call->class) {
     case BPF_CLASS_UNMAP:
     case BPF_CLASS_URING_ENTER: return 0; /* its requests are counted one by one */
-    case BPF_CLASS_OPEN: return result < 0 || fd_is_kept((int)result);
+    case BPF_CLASS_OPEN: return result < 0 || fd_is_kept((int)result, false);
     case BPF_CLASS_COPY:
-        return fd_is_kept((int)thread->args[call->fd & 7]) ||
-               fd_is_kept((int)thread->args[call->fd2 & 7]);
+        return fd_is_kept((int)thread->args[call->fd & 7], false) ||
+               fd_is_kept((int)thread->args[call->fd2 & 7], false);
     case BPF_CLASS_AIO_SUBMIT: return result > 0 ? result : 0;
     default: return 1;
     }

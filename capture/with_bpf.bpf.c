@@ -106,9 +106,15 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
     thread = thread_get();
     if (!thread)
         return 0;
+    thread->passing = sample_passes();
+    if (thread->passing && call_is_plain(call)) {
+        thread->call = 0;
+        if (fd_is_kept((int)REGS_ARG0(regs), call->class == BPF_CLASS_FD))
+            passed_add(1);
+        return 0;
+    }
     args_keep(thread, regs);
     thread->enter_ns = bpf_ktime_get_ns();
-    thread->passing = sample_passes();
     thread->call = call_enter(thread, call) ? number + 1 : 0;
     return 0;
 }
