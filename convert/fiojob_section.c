@@ -37,13 +37,20 @@ static bool is_random(const struct synth_spec *spec)
            spec->rw == SYNTH_RANDTRIMWRITE;
 }
 
-/* rw=randread:8, a new place every 8 ops; rw=write:4k, 4k left out behind each. */
+/* rw=randread:8, a new place every 8 ops; rw=write:4k, 4k left out behind each; rw=read:-8k, each
+ * 8k before the end of the last. */
 static int set_sequence(struct fiojob *job, struct synth_spec *spec, const char *text)
 {
+    bool back = text[0] == '-' && !is_random(spec);
     uint64_t number;
 
+    text += back;
     if (fiojob_size(&job->section, text, strlen(text), &number) < 0)
         return refuse(job, "rw", job->section.rw);
+    if (back) {
+        spec->back_bytes = number;
+        return 0;
+    }
     if (!is_random(spec)) {
         spec->hole_bytes = number;
         return 0;

@@ -192,7 +192,10 @@ static uint64_t next_place(const struct synth *synth, struct cursor *cursor, uin
                            enum way way)
 {
     uint64_t *next = &cursor->next_bytes[synth->spec->own_places ? way : 0], place;
+    uint64_t back = synth->spec->back_bytes;
 
+    if (back > 0 && *next > 0)
+        *next = *next >= back ? *next - back : synth->span - back;
     if (*next >= synth->span)
         *next = 0;
     place = *next;

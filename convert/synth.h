@@ -75,6 +75,7 @@ struct synth_spec {
     uint64_t run_ops;    /* random: a new place only every run_ops ops; 0 = each */
     bool run_identical;  /* ... and the others at the same place, not behind it */
     uint64_t hole_bytes; /* sequential: left out between ops */
+    uint64_t back_bytes; /* sequential: from an op's end back to the next; 0: on from there */
     bool own_places;     /* sequential: reads and writes each go through the file by themselves */
     /* where */
     const char *path; /* a file's name; with several, a number is appended */

@@ -60,6 +60,9 @@ const struct opt synth_opts[] = {
      .help = "the others of a run go to the same place"},
     {"hole", 0, OPT_SIZE, SPEC(hole_bytes), .arg = "SIZE", .max = 1ull << 62,
      .help = "sequential: left out between one op and the next"},
+    {"back", 0, OPT_SIZE, SPEC(back_bytes), .arg = "SIZE",
+     .help = "sequential ops go back by it from the end of the one before; from the start to "
+             "the end of the file"},
     {"own_places", 0, OPT_FLAG, SPEC(own_places),
      .help = "rw: reads and writes each go through the file by themselves"},
 
@@ -304,6 +307,8 @@ int synth_check(struct synth *synth)
     if (spec->offset_bytes >= spec->size_bytes ||
         spec->size_bytes - spec->offset_bytes < synth->most)
         return synth_wrong(synth, "size holds not one op after offset");
+    if (spec->back_bytes > spec->size_bytes - spec->offset_bytes)
+        return synth_wrong(synth, "back is more than the whole file");
     if (spec->contexts > 1 && spec->own_places)
         return synth_wrong(synth, "contexts and own_places exclude each other");
     if (spec->runtime_ns && !(spec->rate > 0) && !spec->think_ns)

@@ -60,6 +60,8 @@ make 'stages=backread,bs=64k,size=192k'
 equal backread "131072 65536 0" "$(awk '{ print $4 }' ops | paste -sd' ')"
 make 'stages=strideread,bs=4k,size=16k,stride=8k'
 equal strideread "0 8192 4096 12288" "$(awk '{ print $4 }' ops | paste -sd' ')"
+make 'rw=read,bs=4k,size=20k,back=8k'
+equal back "0 12288 8192 4096 0" "$(awk '{ print $4 }' ops | paste -sd' ')"
 make 'rw=write,fsync=2,sync=fdatasync,ops=4,size=1m'
 equal fsync "write write fdatasync write write fdatasync" "$(awk '{ print $2 }' ops | paste -sd' ')"
 make 'rw=write,bssplit=4k/25:8k/75,ops=4000,size=1g'

@@ -117,6 +117,9 @@ printf '[hot]\nrw=randread\nrandom_distribution=zoned:90/10:10/90\nsize=10m\nio_
 made zones.fio
 equal "nine tenths of the ops in one tenth of the file" yes \
     "$(shape | awk '$3 < 1048576 {n++} END {print (NR == 2048 && n > 1780 && n < 1900 ? "yes" : n " of " NR)}')"
+# backwards
+like_fio 'rw=read:-8k\nsize=64k\n'
+like_fio 'rw=write:-16k\nsize=64k\n'
 # what the machine knows
 printf '[all]\nrw=write\nbs=16k\nfilename=/dev/none\n[half]\nrw=read\nsize=50%%\nbs=16k\n[own]\nrw=randread\nsize=32k\nbs=16k\n' >unsaid.fio
 rm -f made.tape
@@ -179,6 +182,7 @@ bad() { # bad TEXT PATTERN
     [ ! -e t.tape ] || fail "an output was left"
 }
 bad '[a]\nrw=read\nsize=1m\nzonemode=zbd\n' 'bad.fio:4:1: .*zonemode'
+bad '[a]\nrw=read:-2m\nsize=1m\n' 'back is more than the whole file'
 bad '[a]\nrw=read\nsize=ten\n' 'bad.fio:3:6: .*ten'
 bad '[a]\nrw=sideways\nsize=1m\n' "rw 'sideways'"
 bad '[a]\nrw=read\nsize=50%%\n' 'add filesize='
