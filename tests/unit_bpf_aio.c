@@ -4,6 +4,7 @@
 #include "tests/bpf_session.h"
 
 #include <linux/aio_abi.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 extern const struct recorder recorder_bpf;
@@ -45,13 +46,28 @@ static int reap(int least, int most)
     return (int)syscall(SYS_io_getevents, context, (long)least, (long)most, events, NULL);
 }
 
+/* BPF reads what is in memory and waits for nothing: pages must not be taken away meanwhile. Where
+ * that is not allowed the attempt may be made again. */
+static void keep_in_memory(void)
+{
+    const struct ring *ring = (const struct ring *)context;
+
+    (void)!mlock(blocks, sizeof(blocks));
+    (void)!mlock(pointers, sizeof(pointers));
+    (void)!mlock(events, sizeof(events));
+    (void)!mlock(ring, sizeof(*ring) + ring->count * sizeof(ring->events[0]));
+}
+
 static int start(void)
 {
     fd = open("a", O_CREAT | O_RDWR | O_DIRECT, 0600);
     if (fd < 0) /* tmpfs */
         fd = open("a", O_CREAT | O_RDWR, 0600);
     did(TRACE_CREATE, TRACE_API_SYNC, "a", 0, 0, 0);
-    return fd < 0 || syscall(SYS_io_setup, DEPTH, &context) != 0;
+    if (fd < 0 || syscall(SYS_io_setup, DEPTH, &context) != 0)
+        return 1;
+    keep_in_memory();
+    return 0;
 }
 
 static int work_batches(void)
