@@ -102,8 +102,10 @@ static int check_room(const struct keep *keep, const char *path, uint64_t bytes)
     if (bytes <= room)
         return 0;
     return diag_set(keep->diag, -ENOSPC,
-                    "%s: keeping what the tape changes takes %s, %s has %s free", path,
-                    units_size(bytes, need), images->folder, units_size(room, have));
+                    "%s: keeping what the tape changes takes %s, %s has %s free; a --restore folder "
+                    "elsewhere may have more, and without --restore (compare: --restore-by none) nothing "
+                    "is kept", path, units_size(bytes, need), images->folder,
+                    units_size(room, have));
 }
 
 /* Where the state, hole or data, that holds at `from` ends; at most to. */
