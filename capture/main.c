@@ -355,6 +355,16 @@ static int handle_dump(struct capture *capture)
     return err;
 }
 
+/* Takes what was issued until now, the last there is. */
+static int stop_recorder(struct capture *capture)
+{
+    int got = capture->recorder->stop(capture->state);
+
+    while (got >= 0 && (got = capture->recorder->poll(capture->state, 0)) > 0)
+        ;
+    return got < 0 && got != -EINTR ? got : 0;
+}
+
 static int record(struct capture *capture)
 {
     const struct recorder *recorder = capture->recorder;
@@ -376,9 +386,10 @@ static int record(struct capture *capture)
         if (got == 1 || (!stopped && costs_too_much(capture, now)))
             capture->end = "clean";
         if (got < 0 && !tape_lost) {
-            /* The target goes on; its end is waited for as if nothing had happened. */
+            /* The target goes on; its end is waited for as if nothing had happened. What it
+             * has issued so far is counted. */
             tape_lost = stopped = true;
-            recorder->stop(capture->state);
+            (void)!stop_recorder(capture);
             print_note(capture, "the tape cannot be written; recording has stopped");
         }
         if (!stopped && !err)
@@ -387,10 +398,8 @@ static int record(struct capture *capture)
         show_progress(capture, now);
     }
     if (!stopped) {
-        got = recorder->stop(capture->state);
-        while (got >= 0 && (got = recorder->poll(capture->state, 0)) > 0)
-            ;
-        if (!err && got < 0 && got != -EINTR)
+        got = stop_recorder(capture);
+        if (!err)
             err = got;
     }
     return err;

@@ -2,6 +2,8 @@
 /*
  * Programs to be captured, each doing a number of I/O calls that the test knows:
  *
+ *     prog_capture bursts FILE N M   one pread of 512 bytes, stops itself; N preads, stops itself;
+ *                                    M preads: the test does as it likes with the recorder meanwhile
  *     prog_capture pass A B          a child that opens nothing gets A, writes 100 bytes at 0 and
  *                                    closes it, then B under the same number, and writes 200
  *     prog_capture files DIR N       makes N files in DIR/0 ... DIR/99, reads each (there is nothing)
@@ -35,6 +37,25 @@ static int open_or_die(const char *path, int flags)
     if (fd < 0)
         die(path);
     return fd;
+}
+
+static void reads(int fd, long count)
+{
+    for (long i = 0; i < count; i++)
+        if (pread(fd, buffer, 512, i % 8 * 512) != 512)
+            die("pread");
+}
+
+static int bursts(char **args)
+{
+    int fd = open_or_die(args[0], O_RDONLY);
+
+    reads(fd, 1);
+    raise(SIGSTOP);
+    reads(fd, atol(args[1]));
+    raise(SIGSTOP);
+    reads(fd, atol(args[2]));
+    return 0;
 }
 
 union control {
@@ -171,7 +192,8 @@ int main(int argc, char **argv)
         const char *name;
         int args;
         int (*run)(char **args);
-    } modes[] = {{"pass", 2, pass}, {"files", 2, files}, {"held", 2, held}, {"map", 1, map}};
+    } modes[] = {{"bursts", 3, bursts}, {"pass", 2, pass}, {"files", 2, files},
+                 {"held", 2, held},     {"map", 1, map}};
 
     for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++)
         if (!strcmp(argv[1], modes[i].name) && argc == 2 + modes[i].args)
