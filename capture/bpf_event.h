@@ -221,7 +221,7 @@ struct bpf_event_block {
     __s32 error;   /* 0, -errno, or a positive blk_status_t */
     __u32 issues;  /* times it was handed to the driver */
     __u32 bios;    /* that make it up; more than 1 when some were merged */
-    __u32 unused;
+    __u32 with_driver; /* issued, and neither put back nor completed since */
     char comm[16];
 };
 

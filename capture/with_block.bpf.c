@@ -119,7 +119,7 @@ static __always_inline __u64 argument(struct bpf_raw_tracepoint_args *ctx, __u32
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static __always_inline void block_output(struct bpf_event_block *from, __s32 error)
+static __always_inline void block_output(struct bpf_event_block *from, __s32 error, bool done)
 {
     struct bpf_event_block *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
@@ -128,7 +128,7 @@ static __always_inline void block_output(struct bpf_event_block *from, __s32 err
         return;
     }
     *event = *from;
-    event->done_ns = bpf_ktime_get_ns();
+    event->done_ns = done ? bpf_ktime_get_ns() : 0;
     event->error = error;
     bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP); /* the reader looks by the clock */
 }
@@ -182,6 +182,30 @@ static __always_inline __u32 bios_count(struct request *request)
     return count;
 }
 
+/* A request that the driver has and that begins anew: the kernel has used its memory again, and its
+ * completion was not seen. It is delivered without one. */
+static __always_inline void missed_completion(struct request *request)
+{
+    __u64 key = (__u64)request;
+    struct bpf_event_block *entry = bpf_map_lookup_elem(&requests, &key);
+
+    if (!entry || !entry->with_driver)
+        return;
+    block_output(entry, 0, false);
+    bpf_map_delete_elem(&requests, &key);
+}
+
+SEC("raw_tp/block_rq_requeue")
+int on_requeue(struct bpf_raw_tracepoint_args *ctx)
+{
+    __u64 key = argument(ctx, request_argument);
+    struct bpf_event_block *entry = bpf_map_lookup_elem(&requests, &key);
+
+    if (entry)
+        entry->with_driver = 0;
+    return 0;
+}
+
 SEC("raw_tp/block_rq_insert")
 int on_insert(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -191,6 +215,7 @@ int on_insert(struct bpf_raw_tracepoint_args *ctx)
 
     if (disk_mode(device) != BPF_BLOCK_REQUESTS)
         return 0;
+    missed_completion(request);
     entry = request_entry(request, device);
     if (entry && !entry->insert_ns)
         entry->insert_ns = bpf_ktime_get_ns();
@@ -206,9 +231,11 @@ int on_issue(struct bpf_raw_tracepoint_args *ctx)
 
     if (disk_mode(device) != BPF_BLOCK_REQUESTS)
         return 0;
+    missed_completion(request);
     entry = request_entry(request, device);
     if (!entry)
         return 0;
+    entry->with_driver = 1;
     entry->sector = BPF_CORE_READ(request, __sector);
     entry->bytes = BPF_CORE_READ(request, __data_len);
     entry->command = BPF_CORE_READ(request, cmd_flags);
@@ -235,7 +262,7 @@ int on_complete(struct bpf_raw_tracepoint_args *ctx)
     if (!error && bytes < BPF_CORE_READ(request, __data_len))
         return 0;
     if (entry->issues) /* one that only carried a flush never reached the driver */
-        block_output(entry, error);
+        block_output(entry, error, true);
     bpf_map_delete_elem(&requests, &key);
     return 0;
 }
@@ -302,7 +329,7 @@ int on_bio_complete(struct bpf_raw_tracepoint_args *ctx)
     if (!entry)
         return 0;
     entry->done_bytes = entry->bytes;
-    block_output(entry, BPF_CORE_READ(bio, bi_status));
+    block_output(entry, BPF_CORE_READ(bio, bi_status), true);
     bpf_map_delete_elem(&requests, &key);
     return 0;
 }

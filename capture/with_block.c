@@ -106,7 +106,7 @@ static int block_event(void *context, const void *bytes, size_t size)
 {
     if (size < sizeof(struct bpf_event_block))
         return -EBADMSG;
-    return block_tell(context, bytes, true);
+    return block_tell(context, bytes, ((const struct bpf_event_block *)bytes)->done_ns != 0);
 }
 
 /* ---- start ------------------------------------------------------------------------------- */

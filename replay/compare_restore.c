@@ -56,7 +56,7 @@ int compare_restore_check(const struct compare_conf *conf, const char *folder, s
 int compare_restore_end(const struct trial_conf *trial, struct diag *diag)
 {
     static const volatile sig_atomic_t never;
-    struct process_cost cost;
+    struct process_cost cost = {0};
     char *out = NULL, *errors = NULL, line[300];
     int err = 0;
 

@@ -22,7 +22,7 @@ record() {
     # shellcheck disable=SC2086
     iotape capture --recorder block -o t.tape $args 2>err &
     tool=$!
-    attached $tool 6
+    attached $tool 7
     sleep 0.2
     "$@" || fail "$*"
     sleep 0.3
@@ -119,7 +119,7 @@ runs 1 iotape capture --recorder block -o x.tape --device /dev/nothing
 if mkdir small && mount -t tmpfs -o size=384k none small 2>/dev/null; then
     iotape capture --recorder block -o small/full.tape --device "$one" 2>err &
     tool=$!
-    attached $tool 6
+    attached $tool 7
     sleep 0.2
     fio --name=f --filename="$one" --rw=randwrite --bs=512 --size=64m --io_size=40m --direct=1 --ioengine=libaio --iodepth=32 \
         --randseed=5 --output-format=json --output=fio.json || fail "fio"

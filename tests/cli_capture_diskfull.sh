@@ -75,7 +75,7 @@ mount -o remount,size=32k small
 write() { dd if=/dev/zero of="$device" bs=512 count="$1" oflag=direct status=none || fail "the device's user was disturbed"; }
 iotape-capture -r block --ring-size 16m --filter op=write -o small/full.tape --device "$device" 2>err &
 tool=$!
-attached $tool 6
+attached $tool 7
 sleep 0.2
 write 1000
 for _ in $(seq 100); do [ "$(iotape info --json small/full.tape 2>/dev/null | jq .ops)" = 1000 ] && break; sleep 0.05; done
