@@ -127,18 +127,26 @@ static __always_inline void inode_key(struct inode *inode, struct bpf_file_key *
     GET(ret_key->device, struct super_block, sb, s_dev);
 }
 
-/* The file's identity; false when its kind is not recorded. */
-static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret_key,
-                                     bool folders)
+/* The file's inode; NULL when there is no file, or its kind is not recorded. */
+static __always_inline struct inode *inode_kept(struct file *file, bool folders)
 {
     struct inode *inode;
     __u16 mode;
 
     if (!file)
-        return false;
+        return NULL;
     GET(inode, struct file, file, f_inode);
     GET(mode, struct inode, inode, i_mode);
-    if (!mode_kept(mode, folders))
+    return mode_kept(mode, folders) ? inode : NULL;
+}
+
+/* The file's identity; false when its kind is not recorded. */
+static __always_inline bool file_key(struct file *file, struct bpf_file_key *ret_key,
+                                     bool folders)
+{
+    struct inode *inode = inode_kept(file, folders);
+
+    if (!inode)
         return false;
     inode_key(inode, ret_key);
     return true;

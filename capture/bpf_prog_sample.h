@@ -43,15 +43,7 @@ static __always_inline void passed_add(__u64 count)
 
 static __always_inline bool fd_is_kept(int fd, bool folders)
 {
-    struct file *file = file_of_fd(fd);
-    struct inode *inode;
-    __u16 mode;
-
-    if (!file)
-        return false;
-    GET(inode, struct file, file, f_inode);
-    GET(mode, struct inode, inode, i_mode);
-    return mode_kept(mode, folders);
+    return inode_kept(file_of_fd(fd), folders) != NULL;
 }
 
 /* Calls on the descriptor in their first argument, which are most: each is one op, whatever comes of

@@ -5,8 +5,7 @@
 need jq
 prog=$IOTAPE_BUILD/tests/prog_capture
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
-recorders=preload
-iotape capture --list | grep -A1 '^bpf' | grep -q 'can run here' && recorders="preload bpf"
+recorders=$(app_recorders)
 # In memory: a disk's file system would take most of the time.
 [ -w /dev/shm ] || skip "no /dev/shm"
 many=$(mktemp -d /dev/shm/many.XXXXXX) || skip "no room in /dev/shm"

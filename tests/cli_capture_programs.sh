@@ -7,8 +7,7 @@
 need jq
 prog=$IOTAPE_BUILD/tests/prog_capture
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
-recorders=preload
-iotape capture --list | grep -A1 '^bpf' | grep -q 'can run here' && recorders="preload bpf"
+recorders=$(app_recorders)
 ops() { iotape dump "$@" | awk '!/^#/ { print $2, $3, $4, $5, $6 }'; }
 
 # ---- a set-user-ID program: the kernel sees it, a preloaded library cannot be in it, which is said

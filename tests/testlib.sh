@@ -32,5 +32,7 @@ attached() {
 # Real traces to try on, when the checkout has them beside it.
 # shellcheck disable=SC2034
 shared() { [ -d "$IOTAPE_SRC/../shared" ] && SHARED=$(cd "$IOTAPE_SRC/../shared" && pwd) || skip "no shared traces beside the checkout"; }
+# app_recorders: the names of those that record programs and can run here
+app_recorders() { echo preload; iotape-capture --list | grep -A1 '^bpf' | grep -q 'can run here' && echo bpf; return 0; }
 # engine_available NAME: it can run in this build, on this kernel
 engine_available() { iotape-replay --list-engines | sed -n "/^$1 /{n;p;}" | grep -q 'not here' && return 1; return 0; }
